@@ -1,0 +1,108 @@
+//! The body of a request: pieces that go to the socket as they are.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use tokio::time::Instant;
+use vgi_wire::ipc::Segments;
+
+use crate::runtime::lock;
+
+/// Pieces below this are joined: a write for each of the many paddings and headers of a batch costs more than copying them.
+const SMALL: usize = 4 << 10;
+/// Pieces above this are cut, so that the clock of a slow upload sees it move.
+const LARGE: usize = 256 << 10;
+
+/// How far the upload is; written by the connection, read by the clocks.
+#[derive(Debug)]
+pub(crate) struct Progress(Mutex<Upload>);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upload {
+    /// When the connection took the last piece; when the request was made, before it took any.
+    pub(crate) since: Instant,
+    /// Whether it has taken all.
+    pub(crate) done: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(done: bool) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Upload { since: Instant::now(), done })))
+    }
+
+    pub(crate) fn get(&self) -> Upload {
+        *lock(&self.0)
+    }
+}
+
+/// A stream of the pieces.
+pub(crate) struct Pieces {
+    queue: VecDeque<Bytes>,
+    progress: Arc<Progress>,
+}
+
+impl Pieces {
+    pub(crate) fn new(body: Segments, progress: Arc<Progress>) -> Self {
+        Self { queue: arrange(body), progress }
+    }
+}
+
+impl Stream for Pieces {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let piece = self.queue.pop_front();
+        *lock(&self.progress.0) = Upload { since: Instant::now(), done: self.queue.is_empty() };
+        Poll::Ready(piece.map(Ok))
+    }
+}
+
+fn arrange(body: Segments) -> VecDeque<Bytes> {
+    let mut out = VecDeque::new();
+    let mut small = BytesMut::new();
+    for mut piece in body {
+        if piece.len() < SMALL {
+            small.extend_from_slice(&piece);
+            if small.len() >= LARGE {
+                out.push_back(small.split().freeze());
+            }
+            continue;
+        }
+        if !small.is_empty() {
+            out.push_back(small.split().freeze());
+        }
+        while piece.len() > LARGE {
+            out.push_back(piece.split_to(LARGE));
+        }
+        out.push_back(piece);
+    }
+    if !small.is_empty() {
+        out.push_back(small.freeze());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_pieces_are_joined_and_large_ones_cut_without_copying() {
+        let large = Bytes::from(vec![7u8; LARGE * 2 + 1]);
+        let mut body = Segments::new();
+        for piece in [Bytes::from_static(b"ab"), Bytes::from_static(b"cd"), large.clone(), Bytes::from_static(b"e")] {
+            body.push(piece);
+        }
+        let whole = body.to_bytes();
+        let pieces = arrange(body);
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [4, LARGE, LARGE, 1, 1]);
+        assert_eq!(pieces[1].as_ptr(), large.as_ptr());
+        assert_eq!(pieces.concat(), whole);
+        assert!(arrange(Segments::new()).is_empty());
+    }
+}

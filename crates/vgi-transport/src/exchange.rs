@@ -1,0 +1,164 @@
+//! One HTTP exchange: a request out, a whole reply back. Runs on the network threads, so it only moves bytes.
+
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use reqwest::{Body, Client, Response, Url};
+use vgi_wire::ipc::Segments;
+
+use crate::body::{Pieces, Progress};
+use crate::client::ClientKey;
+use crate::clocks::Clocks;
+use crate::error::{ErrorKind, Fault, chain};
+
+/// A request that is ready to go.
+pub(crate) struct Request {
+    pub(crate) client: ClientKey,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    /// A POST when there is one, a GET otherwise.
+    pub(crate) body: Option<Segments>,
+    pub(crate) clocks: Clocks,
+    pub(crate) max_response_bytes: u64,
+}
+
+/// A reply as it came.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) url: Url,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Sends and receives. Never repeats a request.
+pub(crate) async fn exchange(client: Client, request: Request) -> Result<Reply, Fault> {
+    let clocks = request.clocks;
+    clocks.whole(run(client, request)).await
+}
+
+async fn run(client: Client, request: Request) -> Result<Reply, Fault> {
+    let Request { url, mut headers, body, clocks, max_response_bytes, .. } = request;
+    let progress = Progress::new(body.is_none());
+    let builder = match body {
+        None => client.get(url.clone()),
+        Some(body) => {
+            // the length is known, so the body is not chunked
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+            client.post(url.clone()).body(Body::wrap_stream(Pieces::new(body, progress.clone())))
+        }
+    };
+    let response = clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, &clocks))?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = collect(response, &clocks, max_response_bytes).await?;
+    Ok(Reply { url, status, headers, body })
+}
+
+fn send_fault(error: reqwest::Error, clocks: &Clocks) -> Fault {
+    let error = error.without_url();
+    match (error.is_connect(), error.is_timeout()) {
+        (true, true) => clocks.no_connection(),
+        (true, false) => Fault::new(ErrorKind::Connect, format!("cannot connect: {}", causes(&error))),
+        (false, _) => Fault::new(ErrorKind::Http, format!("the connection broke before a reply came: {}", causes(&error))),
+    }
+}
+
+/// The causes below the client's own wrapping, which says nothing.
+fn causes(error: &reqwest::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), chain)
+}
+
+async fn collect(mut response: Response, clocks: &Clocks, max: u64) -> Result<Bytes, Fault> {
+    let announced = response.content_length();
+    if announced.is_some_and(|length| length > max) {
+        return Err(too_large(max));
+    }
+    let announced = announced.and_then(|length| usize::try_from(length).ok());
+    let mut body = Collector { announced, whole: Bytes::new(), joined: Vec::new() };
+    loop {
+        let chunk = clocks.piece(response.chunk()).await?.map_err(|error| {
+            let (got, cause) = (body.len(), causes(&error.without_url()));
+            let of = announced.map(|length| format!(" of {length}")).unwrap_or_default();
+            Fault::new(ErrorKind::Http, format!("the connection broke after {got}{of} bytes of the reply: {cause}"))
+        })?;
+        let Some(chunk) = chunk else { break };
+        if u64::try_from(body.len().saturating_add(chunk.len())).unwrap_or(u64::MAX) > max {
+            return Err(too_large(max));
+        }
+        body.push(chunk)?;
+    }
+    match announced {
+        Some(length) if length != body.len() => {
+            Err(Fault::new(ErrorKind::Http, format!("the reply has {} bytes where {length} were announced", body.len())))
+        }
+        _ => Ok(body.finish()),
+    }
+}
+
+pub(crate) fn too_large(max: u64) -> Fault {
+    Fault::new(ErrorKind::Limit, format!("the reply is larger than the {max} bytes that are allowed"))
+}
+
+/// Joins the chunks of a reply in one allocation that grows with what has arrived, not with what was announced.
+struct Collector {
+    announced: Option<usize>,
+    /// A body that came in one chunk, which is kept as it is.
+    whole: Bytes,
+    joined: Vec<u8>,
+}
+
+/// What is reserved before anything has arrived.
+const FIRST_STEP: usize = 1 << 20;
+
+impl Collector {
+    fn len(&self) -> usize {
+        self.whole.len() + self.joined.len()
+    }
+
+    fn push(&mut self, chunk: Bytes) -> Result<(), Fault> {
+        if self.len() == 0 {
+            self.whole = chunk;
+            return Ok(());
+        }
+        let first = std::mem::take(&mut self.whole);
+        self.append(first)?;
+        self.append(chunk)
+    }
+
+    fn append(&mut self, mut chunk: Bytes) -> Result<(), Fault> {
+        let room = self.joined.capacity() - self.joined.len();
+        if room < chunk.len() {
+            let missing = self.announced.map_or(usize::MAX, |length| length.saturating_sub(self.joined.len()));
+            let step = missing.min(self.joined.len().max(FIRST_STEP)).max(chunk.len());
+            let fault = |_| Fault::new(ErrorKind::Limit, format!("there is no memory for {} bytes of the reply", self.joined.len()));
+            // doubling what is there keeps the copying linear
+            self.joined.try_reserve_exact(step).map_err(fault)?;
+        }
+        self.joined.extend_from_slice(&chunk);
+        chunk.advance(chunk.len());
+        Ok(())
+    }
+
+    fn finish(self) -> Bytes {
+        if self.joined.is_empty() { self.whole } else { self.joined.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_chunk_is_kept_and_several_are_joined() {
+        let chunk = Bytes::from(vec![1u8; 100]);
+        let mut one = Collector { announced: Some(100), whole: Bytes::new(), joined: Vec::new() };
+        one.push(chunk.clone()).unwrap();
+        assert_eq!(one.finish().as_ptr(), chunk.as_ptr());
+
+        let mut many = Collector { announced: Some(usize::MAX), whole: Bytes::new(), joined: Vec::new() };
+        for _ in 0..50_000 {
+            many.push(chunk.clone()).unwrap();
+            assert!(many.joined.capacity() <= 2 * many.len() + FIRST_STEP);
+        }
+        assert_eq!(many.finish().len(), 5_000_000);
+    }
+}

@@ -1,0 +1,132 @@
+//! What a caller may set.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use vgi_wire::reply::LogRecord;
+
+use crate::error::{ErrorKind, Fault, Phase};
+
+/// Receives what a server's code logs. Called on the thread that waits for the reply.
+pub trait EventSink: Send + Sync {
+    /// A log line; `function` is empty before a function is known.
+    fn log(&self, phase: Phase, function: &str, record: &LogRecord);
+}
+
+/// Clocks, limits and credentials of one attachment.
+#[derive(Clone)]
+pub struct Options {
+    /// To resolve, connect and agree on TLS.
+    pub connect_timeout: Duration,
+    /// From the last byte of the request to the first of the reply: the time that the server may compute.
+    pub first_byte_timeout: Duration,
+    /// Between two pieces of a body, either way.
+    pub no_progress_timeout: Duration,
+    /// For a whole request.
+    pub total_timeout: Option<Duration>,
+    /// Bytes of one reply, as received and as decoded.
+    pub max_response_bytes: u64,
+    /// Sent as `Authorization: Bearer …`.
+    pub bearer_token: Option<String>,
+    /// Sent with every request.
+    pub headers: Vec<(String, String)>,
+    /// Receives log lines.
+    pub events: Option<Arc<dyn EventSink>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(300),
+            no_progress_timeout: Duration::from_secs(60),
+            total_timeout: None,
+            max_response_bytes: 2 << 30,
+            bearer_token: None,
+            headers: Vec::new(),
+            events: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // values of headers are credentials as often as not
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Options")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("first_byte_timeout", &self.first_byte_timeout)
+            .field("no_progress_timeout", &self.no_progress_timeout)
+            .field("total_timeout", &self.total_timeout)
+            .field("max_response_bytes", &self.max_response_bytes)
+            .field("bearer_token", &self.bearer_token.as_ref().map(|_| "…"))
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Headers that describe the request itself; a caller's value would break it.
+const RESERVED: [HeaderName; 6] = [
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::HOST,
+];
+
+impl Options {
+    /// The caller's headers, without the bearer token.
+    pub(crate) fn header_map(&self) -> Result<HeaderMap, Fault> {
+        let mut map = HeaderMap::new();
+        for (name, value) in &self.headers {
+            let refused = |why: &str| Fault::new(ErrorKind::InvalidLocation, format!("the header '{}' {why}", name.escape_debug()));
+            let key = HeaderName::try_from(name.as_str()).map_err(|_| refused("has a name that HTTP does not allow"))?;
+            if RESERVED.contains(&key) {
+                return Err(refused("is set by the client and cannot be given"));
+            }
+            map.append(key, sensitive(value).ok_or_else(|| refused("has a value that HTTP does not allow"))?);
+        }
+        Ok(map)
+    }
+
+    /// The value of `Authorization`.
+    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, Fault> {
+        let Some(token) = &self.bearer_token else { return Ok(None) };
+        let value = sensitive(&format!("Bearer {token}"));
+        value.map(Some).ok_or_else(|| Fault::new(ErrorKind::InvalidLocation, "the bearer token has characters that HTTP does not allow"))
+    }
+}
+
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show() {
+        let options = Options {
+            bearer_token: Some("s3cret".to_owned()),
+            headers: vec![("X-Key".to_owned(), "s3cret".to_owned())],
+            ..Options::default()
+        };
+        assert!(!format!("{options:?}").contains("s3cret"));
+        assert!(!format!("{:?} {:?}", options.header_map(), options.authorization()).contains("s3cret"));
+    }
+
+    #[test]
+    fn unusable_headers_are_refused_by_name() {
+        for (name, value) in [("Content-Length", "3"), ("a b", "c"), ("X-A", "b\nc")] {
+            let options = Options { headers: vec![(name.to_owned(), value.to_owned())], ..Options::default() };
+            let fault = options.header_map().unwrap_err();
+            assert!(fault.message.contains(&*name.escape_debug().to_string()), "{}", fault.message);
+        }
+    }
+}

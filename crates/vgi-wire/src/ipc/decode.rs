@@ -1,0 +1,223 @@
+//! Reading of streams. Trusts no length; what it returns is valid Arrow.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
+use arrow_ipc::{Message, MessageHeader};
+use arrow_schema::{ArrowError, SchemaRef};
+use bytes::Bytes;
+
+use super::message::{self, CONTINUATION};
+use super::validate;
+use crate::WireError;
+
+/// Metadata of a batch, in the order of the message.
+pub type Metadata = Vec<(String, String)>;
+
+/// A batch with the metadata of its message.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The rows.
+    pub batch: RecordBatch,
+    /// The message's `custom_metadata`.
+    pub metadata: Metadata,
+}
+
+impl Batch {
+    /// The value of a metadata key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// One IPC stream.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Schema of all batches.
+    pub schema: SchemaRef,
+    /// The batches in order.
+    pub batches: Vec<Batch>,
+}
+
+/// Reads streams that are laid end to end. A stream without end marker is an error: it is a truncated body, not an end of data.
+///
+/// # Errors
+/// When the bytes are not valid streams.
+pub fn decode_streams(body: Bytes) -> Result<Vec<Stream>, WireError> {
+    let mut reader = Reader { rest: body };
+    let mut streams = Vec::new();
+    while !reader.rest.is_empty() {
+        streams.push(reader.stream()?);
+    }
+    Ok(streams)
+}
+
+/// Reads exactly one stream.
+///
+/// # Errors
+/// When the bytes are not one valid stream.
+pub fn decode_stream(body: Bytes) -> Result<Stream, WireError> {
+    let mut streams = decode_streams(body)?;
+    match (streams.pop(), streams.is_empty()) {
+        (Some(stream), true) => Ok(stream),
+        (None, _) => Err(WireError::Truncated("no Arrow stream")),
+        _ => Err(WireError::protocol("several Arrow streams where one is expected")),
+    }
+}
+
+/// Reads a blob that holds exactly one batch.
+///
+/// # Errors
+/// When it is not one valid stream with one batch.
+pub fn decode_batch(blob: Bytes) -> Result<RecordBatch, WireError> {
+    let mut batches = decode_stream(blob)?.batches;
+    match (batches.pop(), batches.is_empty()) {
+        (Some(batch), true) => Ok(batch.batch),
+        _ => Err(WireError::protocol("a blob must hold exactly one batch")),
+    }
+}
+
+/// Reads a schema message; an end marker after it is tolerated.
+///
+/// # Errors
+/// When the bytes are not a schema message.
+pub fn decode_schema(bytes: &Bytes) -> Result<SchemaRef, WireError> {
+    let mut reader = Reader { rest: bytes.clone() };
+    let frame = reader.frame()?.ok_or(WireError::Truncated("no schema message"))?;
+    frame.schema()
+}
+
+/// A message split off a body.
+struct Frame {
+    flatbuffer: Bytes,
+    body: Bytes,
+}
+
+impl Frame {
+    fn message(&self) -> Result<Message<'_>, WireError> {
+        message::parse(&self.flatbuffer)
+    }
+
+    fn schema(&self) -> Result<SchemaRef, WireError> {
+        let message = self.message()?;
+        let schema = message.header_as_schema().ok_or_else(|| WireError::corrupt("a stream does not begin with its schema"))?;
+        contained(|| arrow_ipc::convert::try_fb_to_schema(schema)).map(Arc::new)
+    }
+
+    fn metadata(message: &Message<'_>) -> Metadata {
+        let entries = message.custom_metadata().into_iter().flatten();
+        entries.map(|entry| (entry.key().unwrap_or_default().to_owned(), entry.value().unwrap_or_default().to_owned())).collect()
+    }
+
+    /// The body as Arrow wants it: without a copy when it lies on an 8-byte boundary, as bodies of received messages do.
+    fn buffer(&self) -> Buffer {
+        if self.body.as_ptr().align_offset(8) == 0 {
+            Buffer::from(self.body.clone())
+        } else {
+            Buffer::from(self.body.as_ref())
+        }
+    }
+}
+
+struct Reader {
+    rest: Bytes,
+}
+
+impl Reader {
+    fn take(&mut self, len: usize, what: &'static str) -> Result<Bytes, WireError> {
+        if len > self.rest.len() {
+            return Err(WireError::Truncated(what));
+        }
+        Ok(self.rest.split_to(len))
+    }
+
+    /// The next message, or `None` at the end marker.
+    fn frame(&mut self) -> Result<Option<Frame>, WireError> {
+        const MISSING: &str = "it ends without the stream's end marker";
+        if self.take(4, MISSING)? != CONTINUATION[..] {
+            return Err(WireError::corrupt("no message where one should begin"));
+        }
+        let length = self.take(4, MISSING)?;
+        let length = <[u8; 4]>::try_from(length.as_ref()).map(i32::from_le_bytes).map_err(WireError::corrupt)?;
+        let length = usize::try_from(length).map_err(|_| WireError::corrupt("a message of negative length"))?;
+        if length == 0 {
+            return Ok(None);
+        }
+        let flatbuffer = self.take(length, "it ends inside a message header")?;
+        let body_len = message::parse(&flatbuffer)?.bodyLength();
+        let body_len = usize::try_from(body_len).map_err(|_| WireError::corrupt("a message body of negative length"))?;
+        let body = self.take(body_len, "it ends inside a message body")?;
+        Ok(Some(Frame { flatbuffer, body }))
+    }
+
+    fn stream(&mut self) -> Result<Stream, WireError> {
+        let schema = self.frame()?.ok_or_else(|| WireError::corrupt("a stream without schema"))?.schema()?;
+        let mut dictionaries = HashMap::new();
+        let mut batches = Vec::new();
+        while let Some(frame) = self.frame()? {
+            let message = frame.message()?;
+            match message.header_type() {
+                MessageHeader::DictionaryBatch => read_dictionary_frame(&frame, &message, &schema, &mut dictionaries)?,
+                MessageHeader::RecordBatch => {
+                    let batch = read_batch_frame(&frame, &message, &schema, &dictionaries)?;
+                    batches.push(Batch { batch, metadata: Frame::metadata(&message) });
+                }
+                other => return Err(WireError::corrupt(format!("an unexpected message of kind {other:?}"))),
+            }
+        }
+        Ok(Stream { schema, batches })
+    }
+}
+
+fn read_batch_frame(
+    frame: &Frame,
+    message: &Message<'_>,
+    schema: &SchemaRef,
+    dictionaries: &HashMap<i64, ArrayRef>,
+) -> Result<RecordBatch, WireError> {
+    let batch = message.header_as_record_batch().ok_or_else(|| WireError::corrupt("a batch message without batch"))?;
+    let body = frame.buffer();
+    validate::check(batch, schema, &body)?;
+    let version = message.version();
+    contained(|| RecordBatchDecoder::try_new(&body, batch, Arc::clone(schema), dictionaries, &version)?.read_record_batch())
+}
+
+fn read_dictionary_frame(
+    frame: &Frame,
+    message: &Message<'_>,
+    schema: &SchemaRef,
+    dictionaries: &mut HashMap<i64, ArrayRef>,
+) -> Result<(), WireError> {
+    let dictionary = message.header_as_dictionary_batch().ok_or_else(|| WireError::corrupt("a dictionary message without dictionary"))?;
+    let data = dictionary.data().ok_or_else(|| WireError::corrupt("a dictionary without values"))?;
+    let values = dictionary_schema(schema, dictionary.id())?;
+    let body = frame.buffer();
+    validate::check(data, &values, &body)?;
+    let version = message.version();
+    contained(|| read_dictionary(&body, dictionary, schema, dictionaries, &version))
+}
+
+/// The one-column schema of a dictionary's values.
+fn dictionary_schema(schema: &SchemaRef, id: i64) -> Result<arrow_schema::Schema, WireError> {
+    #[expect(deprecated, reason = "the id of a field is known to the decoder by no other way")]
+    let fields = schema.fields_with_dict_id(id);
+    match fields.first().map(|field| field.data_type()) {
+        Some(arrow_schema::DataType::Dictionary(_, values)) => {
+            Ok(arrow_schema::Schema::new(vec![arrow_schema::Field::new("", values.as_ref().clone(), true)]))
+        }
+        _ => Err(WireError::corrupt("a dictionary that no column uses")),
+    }
+}
+
+/// Runs the arrow crate's decoder. Its own checks end in errors; should one of them be an assertion after all, the bytes of a stranger
+/// must not take the process down with it.
+fn contained<T>(decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, WireError> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(result) => result.map_err(WireError::corrupt),
+        Err(_) => Err(WireError::corrupt("the decoder gave up on it")),
+    }
+}

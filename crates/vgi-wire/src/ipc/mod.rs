@@ -1,0 +1,11 @@
+//! The IPC message layer: streams of schema, dictionary and record batch messages, with the metadata of each message.
+
+mod decode;
+mod encode;
+mod message;
+mod segments;
+mod validate;
+
+pub use decode::{Batch, Metadata, Stream, decode_batch, decode_schema, decode_stream, decode_streams};
+pub use encode::{Blob, StreamWriter, encode_row, encode_schema, encode_stream};
+pub use segments::Segments;

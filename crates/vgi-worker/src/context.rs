@@ -1,0 +1,97 @@
+//! What a function is given besides its rows.
+
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+
+use crate::ids::ExecutionId;
+use crate::log::{LogLevel, Logger};
+use crate::storage::Store;
+
+/// What `bind` is given.
+pub struct BindContext<'a, A> {
+    /// The arguments.
+    pub args: &'a A,
+    pub(crate) input_schema: &'a SchemaRef,
+    pub(crate) logger: &'a Logger,
+}
+
+impl<A> BindContext<'_, A> {
+    /// Schema of the input table.
+    #[must_use]
+    pub fn input_schema(&self) -> &SchemaRef {
+        self.input_schema
+    }
+
+    /// Writes a log line that the client gets with the reply.
+    pub fn log(&self, level: LogLevel, message: impl Into<String>) {
+        self.logger.write(level, message);
+    }
+}
+
+/// What the steps of an execution are given.
+pub struct Context<'a, A> {
+    /// The arguments.
+    pub args: &'a A,
+    pub(crate) scope: &'a Scope,
+}
+
+/// The part of a context that does not depend on the function.
+pub(crate) struct Scope {
+    pub(crate) store: Store,
+    pub(crate) input_schema: SchemaRef,
+    pub(crate) output_schema: SchemaRef,
+    pub(crate) projection: Option<Vec<usize>>,
+    pub(crate) batch_index: Option<i64>,
+    pub(crate) input_blob: Bytes,
+    pub(crate) logger: Logger,
+}
+
+impl<A> Context<'_, A> {
+    /// The execution.
+    #[must_use]
+    pub fn execution(&self) -> &ExecutionId {
+        self.scope.store.execution()
+    }
+
+    /// The execution's storage.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.scope.store
+    }
+
+    /// Schema of the input table.
+    #[must_use]
+    pub fn input_schema(&self) -> &SchemaRef {
+        &self.scope.input_schema
+    }
+
+    /// The whole output schema, as `bind` gave it.
+    #[must_use]
+    pub fn output_schema(&self) -> &SchemaRef {
+        &self.scope.output_schema
+    }
+
+    /// The output columns that the client will read; `None` is all. A function may emit these only, or all.
+    #[must_use]
+    pub fn projection(&self) -> Option<&[usize]> {
+        self.scope.projection.as_deref()
+    }
+
+    /// Where the piece that `process` is given stands in the source; there if the function requires it.
+    #[must_use]
+    pub fn batch_index(&self) -> Option<i64> {
+        self.scope.batch_index
+    }
+
+    /// The piece that `process` is given as it came: an IPC stream of one batch, which can be stored without encoding it again. Empty
+    /// in the other steps.
+    #[must_use]
+    pub fn input_blob(&self) -> &Bytes {
+        &self.scope.input_blob
+    }
+
+    /// Writes a log line that the client gets with the reply.
+    pub fn log(&self, level: LogLevel, message: impl Into<String>) {
+        self.scope.logger.write(level, message);
+    }
+}

@@ -1,0 +1,28 @@
+//! Functions that only tests need: they show what a client sent, and misbehave on request.
+
+mod parts;
+mod phases;
+mod trace;
+mod which_schema;
+
+use parts::{EmitParts, EmitWide};
+use phases::{FailIn, HangIn, LogIn, Phased};
+use trace::BatchTrace;
+use which_schema::WhichSchema;
+
+use crate::catalog::Catalog;
+use crate::error::Result;
+
+pub(crate) fn register(catalog: &mut Catalog) -> Result<()> {
+    catalog.register("main", EmitParts { ordered: false })?;
+    catalog.register("main", EmitParts { ordered: true })?;
+    catalog.register("main", EmitWide)?;
+    catalog.register("main", BatchTrace::plain())?;
+    catalog.register("main", BatchTrace::serial())?;
+    catalog.register("main", BatchTrace::indexed())?;
+    catalog.register("main", Phased::<FailIn>::new())?;
+    catalog.register("main", Phased::<HangIn>::new())?;
+    catalog.register("main", Phased::<LogIn>::new())?;
+    catalog.register("main", WhichSchema("main"))?;
+    catalog.register("alt", WhichSchema("alt"))
+}

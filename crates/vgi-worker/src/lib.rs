@@ -1,0 +1,34 @@
+//! A kit to write VGI functions in Rust, and the server that serves them to any VGI client.
+//!
+//! A function implements [`BufferingFunction`]; a [`Catalog`] holds functions; [`serve`] serves a catalog over HTTP.
+//!
+//! ```
+//! use vgi_worker::{Options, functions, serve};
+//!
+//! let server = serve(functions::example_catalog(false)?, Options::default())?;
+//! println!("listening on {}", server.url());
+//! assert_eq!(server.stats().executions, 0);
+//! server.shutdown();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod args;
+mod catalog;
+mod context;
+mod error;
+mod function;
+pub mod functions;
+mod ids;
+pub mod log;
+mod server;
+pub mod storage;
+pub mod tokens;
+
+pub use args::{Args, Argument, Arguments, DefaultValue};
+pub use catalog::Catalog;
+pub use context::{BindContext, Context};
+pub use error::{Error, Result};
+pub use function::{Bound, BufferingFunction, Example, Flags, FunctionSpec, Tick};
+pub use ids::{ExecutionId, FinalizeId, StateId};
+pub use server::{Handle, Options, Stats, serve};

@@ -1,0 +1,125 @@
+//! Starting and stopping a server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::catalog::Catalog;
+use crate::server::{Options, Server, Stats, http_service};
+
+/// A running server. It stops when this is dropped.
+pub struct Handle {
+    address: SocketAddr,
+    server: Arc<Server>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handle {
+    /// Where the server listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL that clients attach to.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What the server did so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.server.stats()
+    }
+
+    /// Stops the server: it accepts nothing more, and requests that are being answered have the time that the options grant.
+    pub fn shutdown(mut self) {
+        self.stop_and_wait();
+    }
+
+    fn stop_and_wait(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // the server may have stopped by itself
+            stop.send(()).ok();
+        }
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop_and_wait();
+    }
+}
+
+/// Serves a catalog, on threads of its own, until the handle is dropped.
+///
+/// # Errors
+/// When the address cannot be listened on, or no thread can be started.
+pub fn serve(catalog: Catalog, options: Options) -> io::Result<Handle> {
+    let server = Arc::new(Server::new(catalog, options));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("vgi-worker-io")
+        .enable_all()
+        .build()?;
+    let (stop, stopped) = oneshot::channel();
+    let (started, start) = mpsc::channel();
+    let shared = Arc::clone(&server);
+    let thread = std::thread::Builder::new().name("vgi-worker".to_owned()).spawn(move || {
+        runtime.block_on(run(shared, started, stopped));
+        // a function that still computes cannot be stopped, and is not waited for
+        runtime.shutdown_timeout(Duration::ZERO);
+    })?;
+    let address = start.recv().map_err(|_| io::Error::other("the server stopped before it listened"))??;
+    Ok(Handle { address, server, stop: Some(stop), thread: Some(thread) })
+}
+
+async fn run(server: Arc<Server>, started: mpsc::Sender<io::Result<SocketAddr>>, stopped: oneshot::Receiver<()>) {
+    let grace = server.options.grace;
+    let bound = TcpListener::bind((server.options.host, server.options.port)).await;
+    let listener = match bound.and_then(|listener| Ok((listener.local_addr()?, listener))) {
+        Ok((address, listener)) => {
+            started.send(Ok(address)).ok();
+            listener
+        }
+        Err(error) => {
+            started.send(Err(error)).ok();
+            return;
+        }
+    };
+    // a reply is often smaller than a packet and must not wait for the next one
+    let listener = listener.tap_io(|connection| {
+        connection.set_nodelay(true).ok();
+    });
+    let service = Router::new().fallback(http_service::handle).with_state(server);
+    let (closing, close) = oneshot::channel::<()>();
+    let graceful = axum::serve(listener, service).with_graceful_shutdown(async {
+        close.await.ok();
+    });
+    let limit = async {
+        stopped.await.ok();
+        closing.send(()).ok();
+        tokio::time::sleep(grace).await;
+    };
+    tokio::select! {
+        ended = graceful => {
+            if let Err(error) = ended {
+                tracing::error!(%error, "the server ended");
+            }
+        }
+        () = limit => tracing::warn!("requests were still being answered when the server stopped"),
+    }
+}

@@ -1,0 +1,147 @@
+//! The HTTP side: methods, headers, statuses.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use crate::log::Logger;
+use crate::server::answer::Answer;
+use crate::server::body::{self, Coding};
+use crate::server::fault::Fault;
+use crate::server::route::Route;
+use crate::server::{Exchange, PROTOCOL, Server, budget, hexadecimal};
+
+const ARROW: &str = "application/vnd.apache.arrow.stream";
+
+/// Answers any request.
+pub(super) async fn handle(State(server): State<Arc<Server>>, request: Request<Body>) -> Response<Body> {
+    let request_id = request_id(request.headers());
+    let mut response = match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD | &Method::OPTIONS, "/health") => health(&server),
+        (&Method::GET, "/stats") => json_response(StatusCode::OK, &json!(server.stats())),
+        (&Method::POST, _) => post(&server, request, &request_id).await,
+        _ => {
+            let mut response =
+                json_response(StatusCode::METHOD_NOT_ALLOWED, &json!({"title": "405 Method Not Allowed"}));
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            response
+        }
+    };
+    stamp(&server, response.headers_mut(), &request_id);
+    response
+}
+
+/// What every reply says about this server.
+fn stamp(server: &Server, headers: &mut HeaderMap, request_id: &str) {
+    headers.insert("vgi-supported-encodings", HeaderValue::from_static("zstd"));
+    headers.insert("vgi-accept-max-response-bytes-support", HeaderValue::from_static("true"));
+    headers.insert("vgi-externalization-enabled", HeaderValue::from_static("false"));
+    if let Some(limit) = server.options.max_request_bytes {
+        headers.insert("vgi-max-request-bytes", HeaderValue::from(limit));
+    }
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert("x-request-id", id);
+    }
+}
+
+/// The client's own id for the request, if it is plain text of a reasonable length, or a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get("x-request-id").and_then(|id| id.to_str().ok());
+    given.filter(|id| (1..=128).contains(&id.len())).map_or_else(|| hexadecimal(8), str::to_owned)
+}
+
+fn health(server: &Server) -> Response<Body> {
+    let mut response =
+        json_response(StatusCode::OK, &json!({"status": "ok", "server_id": server.id, "protocol": PROTOCOL}));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    response
+}
+
+fn json_response(status: StatusCode, value: &serde_json::Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(value.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str) -> Response<Body> {
+    let logger = Logger::default();
+    let refuse = |fault: Fault| {
+        let exchange = Exchange { server, request_id, logger: &logger, budget: None };
+        server.counters.errors.add(1);
+        arrow_response(exchange.refuse(fault), None)
+    };
+    let Some(route) = Route::of(request.uri().path()) else {
+        return json_response(StatusCode::NOT_FOUND, &json!({"title": "404 Not Found"}));
+    };
+    let (head, body) = request.into_parts();
+    let limit = server.options.body_limit();
+    let read = async {
+        let route = route?;
+        check_type(&head.headers)?;
+        let coding = Coding::of(&head.headers)?;
+        let announced = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let budget = budget::of(&head.headers)?;
+        Ok((route, coding, budget, body::read(body, announced, limit).await?))
+    };
+    let (route, coding, budget, bytes) = match read.await {
+        Ok(read) => read,
+        Err(fault) => return refuse(fault),
+    };
+    let wanted = body::wanted_coding(&head.headers);
+    let task = {
+        let (server, logger, request_id) = (Arc::clone(server), logger.clone(), request_id.to_owned());
+        move || {
+            let exchange = Exchange { server: &server, request_id: &request_id, logger: &logger, budget };
+            let mut answer = match coding.decode(bytes, limit) {
+                Ok(plain) => exchange.answer(route, plain),
+                Err(fault) => exchange.refuse(fault),
+            };
+            let compressed = wanted.and_then(|header| Some((header, body::compress(&answer.body)?)));
+            let header = compressed.map(|(header, body)| {
+                answer.body = body;
+                header
+            });
+            (answer, header)
+        }
+    };
+    match tokio::task::spawn_blocking(task).await {
+        Ok((answer, coding)) => arrow_response(answer, coding),
+        Err(error) => refuse(
+            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", format!("the worker failed: {error}"))
+                .code("INTERNAL"),
+        ),
+    }
+}
+
+fn check_type(headers: &HeaderMap) -> Result<(), Fault> {
+    let given = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
+    if given.is_some_and(|given| given.eq_ignore_ascii_case(ARROW)) {
+        return Ok(());
+    }
+    let message = format!("the content type must be {ARROW}, not '{}'", given.unwrap_or_default());
+    Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaTypeError", message).code("INVALID_ARGUMENT"))
+}
+
+fn arrow_response(answer: Answer, coding: Option<&'static str>) -> Response<Body> {
+    let length = answer.body.len();
+    let mut response = Response::new(body::send(answer.body));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(ARROW));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    if let Some(header) = coding {
+        headers.insert(HeaderName::from_static(header), HeaderValue::from_static("zstd"));
+    }
+    if answer.failed {
+        headers.insert("x-vgi-rpc-error", HeaderValue::from_static("true"));
+    }
+    if answer.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
+    }
+    response
+}

@@ -1,0 +1,98 @@
+//! The HTTP server: VGI protocol `vgi.v2`, version 2.2, over HTTP/1.1.
+//!
+//! Requests are read and replies written on the runtime's I/O threads; everything between, decoding included, runs on threads that may
+//! block, because functions compute.
+
+mod answer;
+mod body;
+mod budget;
+mod catalog_methods;
+mod execution;
+mod fault;
+mod gate;
+mod handle;
+mod http_service;
+mod options;
+mod route;
+mod stats;
+mod stream;
+
+pub use handle::{Handle, serve};
+pub use options::Options;
+pub use stats::Stats;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::ids::ExecutionId;
+use crate::log::Logger;
+use crate::storage::{MemoryStorage, Storage};
+use crate::tokens::{Sealer, random_id};
+use stats::{Counters, Gauge};
+
+/// Name of the protocol that is served.
+const PROTOCOL: &str = "vgi.v2";
+/// Its version. Clients must agree in major and minor version.
+const PROTOCOL_VERSION: &str = "2.2.0";
+
+/// What all requests share.
+pub(crate) struct Server {
+    catalog: Catalog,
+    storage: Arc<dyn Storage>,
+    sealer: Sealer,
+    options: Options,
+    counters: Counters,
+    processing: Gauge,
+    /// Tells this process from others.
+    id: String,
+    swept: Mutex<Instant>,
+}
+
+impl Server {
+    fn new(catalog: Catalog, options: Options) -> Self {
+        Self {
+            catalog,
+            storage: Arc::new(MemoryStorage::new()),
+            sealer: Sealer::random(options.token_ttl),
+            options,
+            counters: Counters::default(),
+            processing: Gauge::default(),
+            id: hexadecimal(6),
+            swept: Mutex::new(Instant::now()),
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        // an operator who looks wants to see what is really there
+        self.storage.expire(self.options.state_ttl).ok();
+        self.counters.snapshot(self.storage.live().ok().and_then(|live| u64::try_from(live).ok()).unwrap_or_default())
+    }
+
+    /// Frees executions that their clients abandoned, now and then.
+    fn sweep(&self) -> Result<()> {
+        let pause = (self.options.state_ttl / 4).min(Duration::from_secs(30));
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.elapsed() >= pause {
+            *swept = Instant::now();
+            drop(swept);
+            self.storage.expire(self.options.state_ttl)?;
+        }
+        Ok(())
+    }
+}
+
+/// One request that is being answered.
+struct Exchange<'a> {
+    server: &'a Server,
+    request_id: &'a str,
+    logger: &'a Logger,
+    /// Bytes that the reply may have.
+    budget: Option<u64>,
+}
+
+/// The first bytes of a random id, as text.
+fn hexadecimal(bytes: usize) -> String {
+    ExecutionId::from(random_id().into_iter().take(bytes).collect::<Vec<u8>>()).to_string()
+}

@@ -1,0 +1,43 @@
+//! How a server is set up.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// Bytes that a request may have when no other limit is given.
+const DEFAULT_BODY_LIMIT: u64 = 1 << 30;
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Address to listen on.
+    pub host: IpAddr,
+    /// Port to listen on; 0 takes any free one.
+    pub port: u16,
+    /// Bytes that a request body may have, before and after decompression. It is announced to clients; without it the limit is 1 GiB.
+    pub max_request_bytes: Option<u64>,
+    /// How long the state of an execution is kept after its last request.
+    pub state_ttl: Duration,
+    /// How long a stream token is good.
+    pub token_ttl: Duration,
+    /// How long requests that are being answered may go on after a shutdown began.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 0,
+            max_request_bytes: None,
+            state_ttl: Duration::from_secs(3600),
+            token_ttl: Duration::from_secs(3600),
+            grace: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn body_limit(&self) -> u64 {
+        self.max_request_bytes.unwrap_or(DEFAULT_BODY_LIMIT)
+    }
+}

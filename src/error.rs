@@ -1,0 +1,97 @@
+//! The extension's error: a sentence for the user, and the DuckDB exception that carries it.
+
+use std::fmt;
+
+use vgi_transport::ErrorKind;
+use vgi_wire::WireError;
+
+use crate::convert::ConvertError;
+
+/// Which exception DuckDB raises. The letter is what crosses the bridge; `Rethrow` in `cpp/exception.cpp` knows the same letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExceptionClass {
+    /// The statement is wrong: unknown function, wrong arguments.
+    Binder,
+    /// A value cannot be represented on the other side.
+    Conversion,
+    /// The server's function refused, or the data are not what it said.
+    InvalidInput,
+    /// The server, the protocol or the query shape needs what this version does not have.
+    NotImplemented,
+    /// The user stopped the query.
+    Interrupt,
+    /// Network, HTTP, protocol.
+    Io,
+}
+
+impl ExceptionClass {
+    fn letter(self) -> char {
+        match self {
+            Self::Binder => 'B',
+            Self::Conversion => 'C',
+            Self::InvalidInput => 'I',
+            Self::NotImplemented => 'N',
+            Self::Interrupt => 'X',
+            Self::Io => 'O',
+        }
+    }
+}
+
+/// An error on its way to DuckDB.
+#[derive(Clone, Debug)]
+pub struct Error {
+    class: ExceptionClass,
+    message: String,
+}
+
+impl Error {
+    /// An error of the given class; the message is one sentence without the class's name.
+    pub fn new(class: ExceptionClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into() }
+    }
+
+    /// The exception that DuckDB will raise.
+    pub fn class(&self) -> ExceptionClass {
+        self.class
+    }
+
+    /// What the bridge hands to C++: the class's letter, then the message.
+    pub fn encode(&self) -> String {
+        format!("{}{}", self.class.letter(), self.message)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<vgi_transport::Error> for Error {
+    fn from(error: vgi_transport::Error) -> Self {
+        let class = match error.kind() {
+            ErrorKind::InvalidLocation | ErrorKind::NotFound => ExceptionClass::Binder,
+            ErrorKind::Interrupted => ExceptionClass::Interrupt,
+            ErrorKind::Version => ExceptionClass::NotImplemented,
+            // what a server refuses while binding is a mistake in the statement, later it is the data's
+            ErrorKind::Remote if error.phase() == vgi_transport::Phase::Bind => ExceptionClass::Binder,
+            ErrorKind::Remote => ExceptionClass::InvalidInput,
+            _ => ExceptionClass::Io,
+        };
+        Self::new(class, error.to_string())
+    }
+}
+
+impl From<ConvertError> for Error {
+    fn from(error: ConvertError) -> Self {
+        Self::new(ExceptionClass::Conversion, error.to_string())
+    }
+}
+
+impl From<WireError> for Error {
+    fn from(error: WireError) -> Self {
+        Self::new(ExceptionClass::Io, error.to_string())
+    }
+}
