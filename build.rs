@@ -1,1 +1,39 @@
-fn main(){}
+//! Compiles the C++ glue against DuckDB's headers.
+
+use std::env;
+use std::path::PathBuf;
+
+fn main() {
+    let include =
+        env::var_os("DEP_DUCKDB_INCLUDE").map(PathBuf::from).expect("libduckdb-sys publishes DuckDB's headers");
+    let sources = ["arrow", "entry", "exception", "glue", "logical_call", "physical_call", "table_function"];
+    let mut build = cxx_build::bridge("src/bridge.rs");
+    build
+        .std("c++17")
+        .include("cpp")
+        // DuckDB's headers are not ours to warn about
+        .flag("-isystem")
+        .flag(include.to_str().expect("the path of DuckDB's headers is text"))
+        .flags(["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"])
+        // as DuckDB itself is compiled: parts of its classes depend on it
+        .define("NDEBUG", None);
+    for source in sources {
+        build.file(format!("cpp/{source}.cpp"));
+    }
+    build.compile("vgi_glue");
+    link_without_static_extensions();
+    println!("cargo:rerun-if-changed=cpp");
+    println!("cargo:rerun-if-changed=src/bridge.rs");
+}
+
+/// The loadable library alone gets the empty registration of static extensions: tests that host DuckDB need the real one.
+fn link_without_static_extensions() {
+    let objects = cc::Build::new().cpp(true).std("c++17").file("cpp/no_static_extensions.cpp").compile_intermediates();
+    for object in objects {
+        println!("cargo:rustc-cdylib-link-arg={}", object.display());
+    }
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--wrap=duckdb_register_static_extensions");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--gc-sections");
+    // LOAD resolves every symbol at once, so a missing one must fail here rather than there
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--no-undefined");
+}

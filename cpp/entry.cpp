@@ -23,6 +23,9 @@ void Optimize(duckdb::OptimizerExtensionInput &, duckdb::unique_ptr<duckdb::Logi
     ReplaceCalls(plan);
 }
 
+//! DuckDB's callback for a changed setting does not say which one it is, so each has a callback of its own, made at compile time.
+constexpr std::size_t SETTING_COUNT = 3;
+
 //! DuckDB calls this before a new value is stored, so a value out of range never takes effect.
 void CheckSetting(duckdb::ClientContext &, duckdb::SetScope, duckdb::Value &value, const char *name) {
     const std::uint64_t number = value.IsNull() ? 0 : value.GetValue<uint64_t>();
@@ -37,6 +40,10 @@ void CheckSettingAt(duckdb::ClientContext &context, duckdb::SetScope scope, duck
 template <std::size_t... INDEX>
 void RegisterSettings(duckdb::DBConfig &config, std::index_sequence<INDEX...>) {
     const auto all = settings();
+    if (all.size() != SETTING_COUNT) {
+        throw duckdb::InternalException("vgi: %llu settings, but %llu callbacks", static_cast<duckdb::idx_t>(all.size()),
+                                        static_cast<duckdb::idx_t>(SETTING_COUNT));
+    }
     (config.AddExtensionOption(duckdb::Identifier(std::string(all[INDEX].name)), std::string(all[INDEX].description),
                                duckdb::LogicalType::UBIGINT, duckdb::Value::UBIGINT(all[INDEX].default_value),
                                CheckSettingAt<INDEX>),

@@ -20,8 +20,60 @@ std::unique_ptr<Value> cast_value(ClientContext &context, const Value &value, co
     return std::make_unique<Value>(value.CastAs(context, type));
 }
 
-void flatten(DataChunk &chunk) {
-    chunk.Flatten();
+std::unique_ptr<std::vector<Value>> value_parts(const Value &value) {
+    auto parts = std::make_unique<std::vector<Value>>();
+    if (value.IsNull()) {
+        return parts;
+    }
+    auto add = [&](const duckdb::vector<Value> &children) { parts->assign(children.begin(), children.end()); };
+    switch (value.type().id()) {
+    case duckdb::LogicalTypeId::LIST:
+        add(duckdb::ListValue::GetChildren(value));
+        break;
+    case duckdb::LogicalTypeId::ARRAY:
+        add(duckdb::ArrayValue::GetChildren(value));
+        break;
+    case duckdb::LogicalTypeId::STRUCT:
+        add(duckdb::StructValue::GetChildren(value));
+        break;
+    default:
+        parts->push_back(value);
+    }
+    return parts;
+}
+
+rust::Vec<rust::String> part_names(const Value &value) {
+    rust::Vec<rust::String> names;
+    if (value.type().id() == duckdb::LogicalTypeId::STRUCT) {
+        for (auto &child : duckdb::StructType::GetChildTypes(value.type())) {
+            names.push_back(child.first.GetIdentifierName());
+        }
+    }
+    return names;
+}
+
+rust::String value_text(const Value &value) noexcept {
+    return value.IsNull() ? rust::String() : rust::String::lossy(value.ToString());
+}
+
+std::unique_ptr<Value> copy_value(const Value &value) {
+    return std::make_unique<Value>(value);
+}
+
+const LogicalType &value_type(const Value &value) {
+    return value.type();
+}
+
+bool same_type(const LogicalType &left, const LogicalType &right) {
+    return left == right;
+}
+
+rust::String type_name(const LogicalType &type) {
+    return type.ToString();
+}
+
+std::unique_ptr<LogicalType> copy_type(const LogicalType &type) {
+    return std::make_unique<LogicalType>(type);
 }
 
 } // namespace vgi

@@ -2,6 +2,8 @@
 // Rust, is declared by src/bridge.rs alone. Nothing here decides anything: see docs/ARCHITECTURE.md.
 #pragma once
 
+#include "arrow.hpp"
+
 #include "duckdb.hpp"
 #include "duckdb/planner/expression.hpp"
 
@@ -25,7 +27,25 @@ std::uint64_t setting_u64(const ClientContext &context, rust::Str name);
 //! `value` cast to `type` by DuckDB's own rules; throws DuckDB's conversion error.
 std::unique_ptr<Value> cast_value(ClientContext &context, const Value &value, const LogicalType &type);
 
-//! Makes every vector of the chunk flat, nested children included: what the export of vectors to Arrow leans on.
-void flatten(DataChunk &chunk);
+//! The elements of a list or array, the fields of a struct, or the value itself.
+std::unique_ptr<std::vector<Value>> value_parts(const Value &value);
+
+//! The names of a struct's fields; empty for everything else.
+rust::Vec<rust::String> part_names(const Value &value);
+
+//! The value as text; empty for NULL.
+rust::String value_text(const Value &value) noexcept;
+
+//! A copy that outlives the statement's own.
+std::unique_ptr<Value> copy_value(const Value &value);
+
+const LogicalType &value_type(const Value &value);
+
+bool same_type(const LogicalType &left, const LogicalType &right);
+
+//! The type as SQL writes it.
+rust::String type_name(const LogicalType &type);
+
+std::unique_ptr<LogicalType> copy_type(const LogicalType &type);
 
 } // namespace vgi

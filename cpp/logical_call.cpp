@@ -104,7 +104,7 @@ static duckdb::PhysicalOperator &CastToBoundTypes(duckdb::ClientContext &context
     duckdb::vector<duckdb::LogicalType> types;
     duckdb::vector<duckdb::unique_ptr<duckdb::Expression>> expressions;
     for (idx_t i = 0; i < count; i++) {
-        const auto &type = call.input_type(i);
+        const auto type = *Forward([&] { return call.input_type(i); });
         same = same && child.types[i] == type;
         auto reference = duckdb::make_uniq<duckdb::BoundReferenceExpression>(child.types[i], i);
         expressions.push_back(duckdb::BoundCastExpression::AddCastToType(context, std::move(reference), type));

@@ -64,9 +64,9 @@ duckdb::unique_ptr<duckdb::GlobalSinkState> PhysicalCall::GetGlobalSinkState(duc
     return duckdb::make_uniq<SinkState>(Forward([&] { return plan->new_execution(); }));
 }
 
-duckdb::unique_ptr<duckdb::LocalSinkState> PhysicalCall::GetLocalSinkState(duckdb::ExecutionContext &) const {
+duckdb::unique_ptr<duckdb::LocalSinkState> PhysicalCall::GetLocalSinkState(duckdb::ExecutionContext &context) const {
     auto &global = sink_state->Cast<SinkState>();
-    return duckdb::make_uniq<SinkThreadState>(Forward([&] { return global.execution->new_sink_thread(); }));
+    return duckdb::make_uniq<SinkThreadState>(Forward([&] { return global.execution->new_sink_thread(context.client); }));
 }
 
 duckdb::SinkResultType PhysicalCall::Sink(duckdb::ExecutionContext &context, duckdb::DataChunk &chunk,
@@ -89,8 +89,8 @@ duckdb::SinkCombineResultType PhysicalCall::Combine(duckdb::ExecutionContext &co
 duckdb::SinkFinalizeType PhysicalCall::Finalize(duckdb::Pipeline &, duckdb::Event &, duckdb::ClientContext &context,
                                                 duckdb::OperatorSinkFinalizeInput &input) const {
     auto &global = input.global_state.Cast<SinkState>();
-    const bool any = Forward([&] { return global.execution->combine(context); });
-    return any ? duckdb::SinkFinalizeType::READY : duckdb::SinkFinalizeType::NO_OUTPUT_POSSIBLE;
+    Forward([&] { global.execution->combine(context); });
+    return duckdb::SinkFinalizeType::READY;
 }
 
 bool PhysicalCall::IsSink() const {

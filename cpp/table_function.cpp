@@ -43,17 +43,19 @@ static rust::Box<BoundCall> BindCall(ClientContext &context, TableFunctionBindIn
 }
 
 static void AddColumns(const BoundCall &call, duckdb::vector<LogicalType> &types, duckdb::vector<Identifier> &names) {
-    for (size_t i = 0; i < call.column_count(); i++) {
-        types.push_back(call.column_type(i));
-        names.emplace_back(std::string(call.column_name(i)));
-    }
+    Forward([&] {
+        for (size_t i = 0; i < call.column_count(); i++) {
+            types.push_back(*call.column_type(i));
+            names.emplace_back(std::string(call.column_name(i)));
+        }
+    });
 }
 
 static duckdb::unique_ptr<duckdb::FunctionData> Bind(ClientContext &context, TableFunctionBindInput &input,
                                                      duckdb::vector<LogicalType> &types, duckdb::vector<Identifier> &names) {
     auto data = duckdb::make_uniq<CallData>(BindCall(context, input));
     AddColumns(*data->call, types, names);
-    return data;
+    return std::move(data);
 }
 
 //! Called before `Bind`. Where the optimizer extension will not run, the plan must hold the operator from the start; everywhere else
@@ -80,7 +82,7 @@ static duckdb::OperatorResultType NeverReplaced(duckdb::ExecutionContext &, duck
 duckdb::TableFunction CallFunction() {
     duckdb::TableFunction function(
         "vgi_call", {LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::TABLE}, nullptr, Bind);
-    function.GetSignature().ExtendTypedKwargs([](duckdb::TypedKwargs &options) {
+    function.GetSignature().WithTypedKwargs("options", [](duckdb::TypedKwargs &options) {
         options.Add("args", LogicalType::ANY).Add("named", LogicalType::ANY).Add("schema", LogicalType::VARCHAR);
     });
     function.in_out_function = NeverReplaced;

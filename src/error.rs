@@ -5,8 +5,6 @@ use std::fmt;
 use vgi_transport::ErrorKind;
 use vgi_wire::WireError;
 
-use crate::convert::ConvertError;
-
 /// Which exception DuckDB raises. The letter is what crosses the bridge; `Rethrow` in `cpp/exception.cpp` knows the same letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExceptionClass {
@@ -81,12 +79,6 @@ impl From<vgi_transport::Error> for Error {
             _ => ExceptionClass::Io,
         };
         Self::new(class, error.to_string())
-    }
-}
-
-impl From<ConvertError> for Error {
-    fn from(error: ConvertError) -> Self {
-        Self::new(ExceptionClass::Conversion, error.to_string())
     }
 }
 

@@ -1,1 +1,14 @@
+//! `vgi`: a DuckDB extension that runs a query's table through functions on a remote VGI server.
+//!
+//! See `docs/ARCHITECTURE.md` for the life of a chunk. [`bridge`] is the only door between C++ and Rust; [`call`] binds a call,
+//! [`buffering`] runs it, [`convert`] turns chunks into Arrow batches and back.
 
+pub mod bridge;
+pub mod buffering;
+pub mod call;
+pub mod convert;
+pub mod error;
+pub mod settings;
+
+// Rust calls nothing of it, but the glue links against the DuckDB that it carries.
+use libduckdb_sys as _;

@@ -108,7 +108,8 @@ mod tests {
     fn wire_indexes_grow_with_source_order_and_fit() {
         assert_eq!(wire_batch_index(0, 0), Some(0));
         assert_eq!(wire_batch_index(3, 7), Some(3 * (1 << 20) + 7));
-        let order = [(0, 0), (0, 1), (1, 0), (999_999_999, 1_048_575), (PIPELINE_STRIDE, 0), (PIPELINE_STRIDE * 2 + 5, 1)];
+        let order =
+            [(0, 0), (0, 1), (1, 0), (999_999_999, 1_048_575), (PIPELINE_STRIDE, 0), (PIPELINE_STRIDE * 2 + 5, 1)];
         let indexes: Vec<_> = order.iter().map(|&(batch, request)| wire_batch_index(batch, request).unwrap()).collect();
         assert!(indexes.is_sorted() && indexes.windows(2).all(|pair| pair[0] < pair[1]), "{indexes:?}");
         assert_eq!(wire_batch_index(PIPELINE_STRIDE * 8_191, 0).map(|index| index > 0), Some(true));

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use vgi_wire::ipc::Segments;
 
@@ -18,25 +19,44 @@ const SMALL: usize = 4 << 10;
 /// Pieces above this are cut, so that the clock of a slow upload sees it move.
 const LARGE: usize = 256 << 10;
 
+/// Where a request is on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// No connection has asked for the body yet.
+    Waiting,
+    /// The connection has taken a part of it.
+    Moving,
+    /// The connection has taken all, or there is none.
+    Sent,
+}
+
 /// How far the upload is; written by the connection, read by the clocks.
 #[derive(Debug)]
-pub(crate) struct Progress(Mutex<Upload>);
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Upload {
-    /// When the connection took the last piece; when the request was made, before it took any.
-    pub(crate) since: Instant,
-    /// Whether it has taken all.
-    pub(crate) done: bool,
+pub(crate) struct Progress {
+    /// When the connection last took a piece, or when the request was made.
+    upload: Mutex<(Stage, Instant)>,
+    staged: Notify,
 }
 
 impl Progress {
-    pub(crate) fn new(done: bool) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Upload { since: Instant::now(), done })))
+    pub(crate) fn new(stage: Stage) -> Arc<Self> {
+        Arc::new(Self { upload: Mutex::new((stage, Instant::now())), staged: Notify::new() })
     }
 
-    pub(crate) fn get(&self) -> Upload {
-        *lock(&self.0)
+    pub(crate) fn get(&self) -> (Stage, Instant) {
+        *lock(&self.upload)
+    }
+
+    fn moved(&self, stage: Stage) {
+        let (before, _) = std::mem::replace(&mut *lock(&self.upload), (stage, Instant::now()));
+        if before != stage {
+            self.staged.notify_one();
+        }
+    }
+
+    /// Returns when the stage has changed.
+    pub(crate) async fn staged(&self) {
+        self.staged.notified().await;
     }
 }
 
@@ -57,7 +77,9 @@ impl Stream for Pieces {
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let piece = self.queue.pop_front();
-        *lock(&self.progress.0) = Upload { since: Instant::now(), done: self.queue.is_empty() };
+        if piece.is_some() {
+            self.progress.moved(if self.queue.is_empty() { Stage::Sent } else { Stage::Moving });
+        }
         Poll::Ready(piece.map(Ok))
     }
 }
@@ -102,7 +124,7 @@ mod tests {
         let pieces = arrange(body);
         assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [4, LARGE, LARGE, 1, 1]);
         assert_eq!(pieces[1].as_ptr(), large.as_ptr());
-        assert_eq!(pieces.concat(), whole);
+        assert_eq!(Vec::from(pieces).concat(), whole);
         assert!(arrange(Segments::new()).is_empty());
     }
 }

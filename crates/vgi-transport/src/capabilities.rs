@@ -22,7 +22,8 @@ pub struct Capabilities {
 impl Capabilities {
     /// Replaces the snapshot when the reply carries one; a proxy's own replies do not.
     pub(crate) fn update(&mut self, headers: &HeaderMap) {
-        let announced = headers.keys().any(|name| name.as_str().starts_with("vgi-") && name.as_str() != "vgi-auth-reason");
+        let announced =
+            headers.keys().any(|name| name.as_str().starts_with("vgi-") && name.as_str() != "vgi-auth-reason");
         if announced {
             *self = Self::read(headers);
         }
@@ -32,7 +33,9 @@ impl Capabilities {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
         let number = |name: &str| text(name).and_then(|value| value.parse().ok());
         let flag = |name: &str| text(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        let codecs = |list: &str| list.split(',').map(|codec| codec.trim().to_ascii_lowercase()).filter(|codec| !codec.is_empty()).collect();
+        let codecs = |list: &str| {
+            list.split(',').map(|codec| codec.trim().to_ascii_lowercase()).filter(|codec| !codec.is_empty()).collect()
+        };
         Self {
             max_request_bytes: number("vgi-max-request-bytes"),
             max_response_bytes: number("vgi-max-response-bytes"),

@@ -36,5 +36,7 @@ pub(crate) fn build(key: ClientKey) -> Result<Client, Fault> {
     let builder = if key.loopback { builder.no_proxy() } else { builder };
     // the system's certificates are read only where they are needed: a machine without any can still speak http
     let builder = if key.https { builder } else { builder.tls_certs_only([]) };
-    builder.build().map_err(|error| Fault::new(ErrorKind::Internal, format!("the HTTP client cannot be set up: {}", chain(&error))))
+    builder.build().map_err(|error| {
+        Fault::new(ErrorKind::Internal, format!("the HTTP client cannot be set up: {}", chain(&error)))
+    })
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 
-use crate::body::Progress;
+use crate::body::{Progress, Stage};
 use crate::error::{ErrorKind, Fault};
 use crate::options::Options;
 
@@ -48,26 +48,30 @@ impl Clocks {
     /// Runs a whole exchange under the total clock.
     pub(crate) async fn whole<T>(&self, exchange: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let Some(total) = self.total else { return exchange.await };
-        timeout(total, exchange).await.unwrap_or_else(|_| Err(ran_out(format!("not finished within {total:?} (total timeout)"))))
+        timeout(total, exchange)
+            .await
+            .unwrap_or_else(|_| Err(ran_out(format!("not finished within {total:?} (total timeout)"))))
     }
 
     /// Waits for the head of the reply while the request is on its way.
     pub(crate) async fn head<T>(&self, progress: &Progress, send: impl Future<Output = T>) -> Result<T, Fault> {
         tokio::pin!(send);
-        let started = Instant::now();
+        // what has no body to watch may still be connecting; the client has a clock of its own for that, which must be the one to ring
+        let unwatched = progress.get().0 == Stage::Sent;
         loop {
-            let upload = progress.get();
-            // the client has its own clock for connecting, which must be the one to ring
-            let grace = if upload.since <= started { self.connect } else { Duration::ZERO };
-            let patience = if upload.done { self.first_byte } else { self.no_progress };
-            let deadline = patience.checked_add(grace).and_then(|wait| upload.since.checked_add(wait));
-            let Some(deadline) = deadline else { return Ok(send.await) };
+            let (stage, since) = progress.get();
+            let patience = if stage == Stage::Sent { self.first_byte } else { self.no_progress };
+            let connecting = if stage == Stage::Waiting || unwatched { self.connect } else { Duration::ZERO };
+            let Some(deadline) = patience.checked_add(connecting).and_then(|wait| since.checked_add(wait)) else {
+                return Ok(send.await);
+            };
             tokio::select! {
                 biased;
                 head = &mut send => return Ok(head),
+                () = progress.staged() => {}
                 () = sleep_until(deadline) => {
-                    if progress.get().since == upload.since {
-                        return Err(if upload.done { self.no_reply() } else { self.no_progress("upload") });
+                    if progress.get() == (stage, since) {
+                        return Err(if stage == Stage::Sent { self.no_reply() } else { self.no_progress("upload") });
                     }
                 }
             }

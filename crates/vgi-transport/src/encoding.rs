@@ -20,13 +20,19 @@ pub(crate) fn decode(headers: &HeaderMap, mut body: Bytes, max: u64) -> Result<B
     // a proxy's coding is the outer one
     for name in ["content-encoding", "x-vgi-content-encoding"] {
         let codings = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
-        let codings: Vec<_> = codings.flat_map(|list| list.split(',')).map(|coding| coding.trim().to_ascii_lowercase()).collect();
+        let codings: Vec<_> =
+            codings.flat_map(|list| list.split(',')).map(|coding| coding.trim().to_ascii_lowercase()).collect();
         for coding in codings.iter().rev() {
             body = match coding.as_str() {
                 "" | "identity" => body,
                 "zstd" => inflate("zstd", zstd_reader(&body), max)?,
                 "gzip" | "x-gzip" => inflate("gzip", Ok(flate2::read::MultiGzDecoder::new(&*body)), max)?,
-                other => return Err(Fault::new(ErrorKind::Protocol, format!("the reply has the unknown content coding '{}'", other.escape_debug()))),
+                other => {
+                    return Err(Fault::new(
+                        ErrorKind::Protocol,
+                        format!("the reply has the unknown content coding '{}'", other.escape_debug()),
+                    ));
+                }
             };
         }
     }
@@ -87,10 +93,16 @@ mod tests {
         for (coding, body) in [("gzip", gzip(&bomb)), ("zstd", zstd::encode_all(&*bomb, 3).unwrap().into())] {
             let fault = decode(&headers(&[("content-encoding", coding)]), body.clone(), 1000).unwrap_err();
             assert_eq!(fault.kind, ErrorKind::Limit, "{coding}");
-            let cut = decode(&headers(&[("content-encoding", coding)]), body.slice(..body.len() - 3), 2 << 20).unwrap_err();
+            let cut =
+                decode(&headers(&[("content-encoding", coding)]), body.slice(..body.len() - 3), 2 << 20).unwrap_err();
             assert_eq!(cut.kind, ErrorKind::Protocol, "{coding}");
         }
-        assert!(decode(&headers(&[("content-encoding", "br")]), Bytes::from_static(b"x"), 10).unwrap_err().message.contains("'br'"));
+        assert!(
+            decode(&headers(&[("content-encoding", "br")]), Bytes::from_static(b"x"), 10)
+                .unwrap_err()
+                .message
+                .contains("'br'")
+        );
         assert!(decode(&headers(&[("content-encoding", "zstd")]), Bytes::from_static(b"x"), 10).is_err());
     }
 

@@ -74,7 +74,7 @@ pub(crate) struct Fault {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
     pub(crate) status: Option<u16>,
-    pub(crate) remote: Option<RemoteError>,
+    pub(crate) remote: Option<Box<RemoteError>>,
 }
 
 impl Fault {
@@ -82,8 +82,8 @@ impl Fault {
         Self { kind, message: message.into(), status: None, remote: None }
     }
 
-    pub(crate) fn remote(error: RemoteError) -> Self {
-        Self { remote: Some(error), ..Self::new(ErrorKind::Remote, "") }
+    pub(crate) fn remote(error: impl Into<Box<RemoteError>>) -> Self {
+        Self { remote: Some(error.into()), ..Self::new(ErrorKind::Remote, "") }
     }
 
     pub(crate) fn with_status(self, status: http::StatusCode) -> Self {
@@ -176,7 +176,7 @@ impl Error {
 
     /// What the server's code reported.
     pub fn remote(&self) -> Option<&RemoteError> {
-        self.0.fault.remote.as_ref()
+        self.0.fault.remote.as_deref()
     }
 
     /// The cause alone: without phase, function and URL.
@@ -242,7 +242,10 @@ mod tests {
             ..RemoteError::default()
         };
         let scope = Scope::new(Phase::Process, "http://h:1").for_function("f");
-        assert_eq!(scope.error(Fault::remote(remote)).to_string(), "process of 'f' failed at http://h:1: ValueError: no (server s1)");
+        assert_eq!(
+            scope.error(Fault::remote(remote)).to_string(),
+            "process of 'f' failed at http://h:1: ValueError: no (server s1)"
+        );
         let plain = Scope::new(Phase::Attach, "http://h:1").error(Fault::new(ErrorKind::Http, "gone"));
         assert_eq!(plain.to_string(), "attach failed at http://h:1: gone");
         assert_eq!(plain.with_function("g").to_string(), "attach of 'g' failed at http://h:1: gone");

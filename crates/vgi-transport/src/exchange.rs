@@ -1,11 +1,11 @@
 //! One HTTP exchange: a request out, a whole reply back. Runs on the network threads, so it only moves bytes.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use reqwest::{Body, Client, Response, Url};
 use vgi_wire::ipc::Segments;
 
-use crate::body::{Pieces, Progress};
+use crate::body::{Pieces, Progress, Stage};
 use crate::client::ClientKey;
 use crate::clocks::Clocks;
 use crate::error::{ErrorKind, Fault, chain};
@@ -38,7 +38,7 @@ pub(crate) async fn exchange(client: Client, request: Request) -> Result<Reply, 
 
 async fn run(client: Client, request: Request) -> Result<Reply, Fault> {
     let Request { url, mut headers, body, clocks, max_response_bytes, .. } = request;
-    let progress = Progress::new(body.is_none());
+    let progress = Progress::new(if body.is_some() { Stage::Waiting } else { Stage::Sent });
     let builder = match body {
         None => client.get(url.clone()),
         Some(body) => {
@@ -47,7 +47,8 @@ async fn run(client: Client, request: Request) -> Result<Reply, Fault> {
             client.post(url.clone()).body(Body::wrap_stream(Pieces::new(body, progress.clone())))
         }
     };
-    let response = clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, &clocks))?;
+    let response =
+        clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, &clocks))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let body = collect(response, &clocks, max_response_bytes).await?;
     Ok(Reply { url, status, headers, body })
@@ -58,13 +59,18 @@ fn send_fault(error: reqwest::Error, clocks: &Clocks) -> Fault {
     match (error.is_connect(), error.is_timeout()) {
         (true, true) => clocks.no_connection(),
         (true, false) => Fault::new(ErrorKind::Connect, format!("cannot connect: {}", causes(&error))),
-        (false, _) => Fault::new(ErrorKind::Http, format!("the connection broke before a reply came: {}", causes(&error))),
+        (false, _) => {
+            Fault::new(ErrorKind::Http, format!("the connection broke before a reply came: {}", causes(&error)))
+        }
     }
 }
 
-/// The causes below the client's own wrapping, which says nothing.
+/// The causes below the wrappings of the HTTP libraries, which say nothing.
 fn causes(error: &reqwest::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), chain)
+    let source = std::error::Error::source(error);
+    let below = source
+        .and_then(|source| if source.to_string().starts_with("client error") { source.source() } else { Some(source) });
+    below.or(source).map_or_else(|| error.to_string(), chain)
 }
 
 async fn collect(mut response: Response, clocks: &Clocks, max: u64) -> Result<Bytes, Fault> {
@@ -87,9 +93,10 @@ async fn collect(mut response: Response, clocks: &Clocks, max: u64) -> Result<By
         body.push(chunk)?;
     }
     match announced {
-        Some(length) if length != body.len() => {
-            Err(Fault::new(ErrorKind::Http, format!("the reply has {} bytes where {length} were announced", body.len())))
-        }
+        Some(length) if length != body.len() => Err(Fault::new(
+            ErrorKind::Http,
+            format!("the reply has {} bytes where {length} were announced", body.len()),
+        )),
         _ => Ok(body.finish()),
     }
 }
@@ -124,17 +131,18 @@ impl Collector {
         self.append(chunk)
     }
 
-    fn append(&mut self, mut chunk: Bytes) -> Result<(), Fault> {
+    fn append(&mut self, chunk: Bytes) -> Result<(), Fault> {
         let room = self.joined.capacity() - self.joined.len();
         if room < chunk.len() {
             let missing = self.announced.map_or(usize::MAX, |length| length.saturating_sub(self.joined.len()));
             let step = missing.min(self.joined.len().max(FIRST_STEP)).max(chunk.len());
-            let fault = |_| Fault::new(ErrorKind::Limit, format!("there is no memory for {} bytes of the reply", self.joined.len()));
             // doubling what is there keeps the copying linear
-            self.joined.try_reserve_exact(step).map_err(fault)?;
+            if self.joined.try_reserve_exact(step).is_err() {
+                let message = format!("there is no memory for the reply after {} bytes", self.joined.len());
+                return Err(Fault::new(ErrorKind::Limit, message));
+            }
         }
         self.joined.extend_from_slice(&chunk);
-        chunk.advance(chunk.len());
         Ok(())
     }
 

@@ -38,7 +38,9 @@ impl Flight {
             match self.receiver.recv_timeout(SLICE) {
                 Ok(reply) => return reply,
                 Err(RecvTimeoutError::Timeout) => runtime::check_process()?,
-                Err(RecvTimeoutError::Disconnected) => return Err(Fault::new(ErrorKind::Internal, "the network threads were stopped")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Fault::new(ErrorKind::Internal, "the network threads were stopped"));
+                }
             }
         }
     }

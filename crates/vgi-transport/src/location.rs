@@ -21,7 +21,8 @@ impl Location {
     /// # Errors
     /// [`ErrorKind::InvalidLocation`] with a sentence that says what is wrong. It does not repeat credentials.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        Self::read(text).map_err(|message| Error::local(Phase::Connect, Fault::new(ErrorKind::InvalidLocation, message)))
+        Self::read(text)
+            .map_err(|message| Error::local(Phase::Connect, Fault::new(ErrorKind::InvalidLocation, message)))
     }
 
     fn read(text: &str) -> Result<Self, String> {
@@ -29,7 +30,9 @@ impl Location {
         let lower = text.to_ascii_lowercase();
         if !lower.starts_with("http://") && !lower.starts_with("https://") {
             let shown = if text.contains('@') { String::new() } else { format!(" '{text}'") };
-            return Err(format!("the location{shown} must start with http:// or https://, as in http://127.0.0.1:9000"));
+            return Err(format!(
+                "the location{shown} must start with http:// or https://, as in http://127.0.0.1:9000"
+            ));
         }
         if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
             return Err("the location must not contain white space or control characters".to_owned());
@@ -89,7 +92,9 @@ impl std::fmt::Display for Location {
 
 fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -108,19 +113,37 @@ mod tests {
         }
         assert!(Location::parse("http://h/").unwrap().is_bare());
         assert!(!Location::parse("http://h/vgi").unwrap().is_bare());
-        assert_eq!(Location::parse("http://h").unwrap().below("vgi").url("bind").unwrap().as_str(), "http://h/vgi/bind");
+        assert_eq!(
+            Location::parse("http://h").unwrap().below("vgi").url("bind").unwrap().as_str(),
+            "http://h/vgi/bind"
+        );
     }
 
     #[test]
     fn loopback_is_recognised() {
-        for (url, loopback) in [("http://127.0.0.9", true), ("http://[::1]:1", true), ("http://localhost", true), ("http://10.0.0.1", false)] {
+        for (url, loopback) in [
+            ("http://127.0.0.9", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://10.0.0.1", false),
+        ] {
             assert_eq!(Location::parse(url).unwrap().is_loopback(), loopback, "{url}");
         }
     }
 
     #[test]
     fn other_texts_are_refused_without_repeating_credentials() {
-        for text in ["", "localhost:9000", "ftp://h", "http:h", "http://", "http://h:99999", "http://h?a=b", "http://h#x", "http://h h"] {
+        for text in [
+            "",
+            "localhost:9000",
+            "ftp://h",
+            "http:h",
+            "http://",
+            "http://h:99999",
+            "http://h?a=b",
+            "http://h#x",
+            "http://h h",
+        ] {
             let error = Location::parse(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidLocation, "{text}");
         }

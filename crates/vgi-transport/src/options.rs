@@ -82,8 +82,11 @@ impl Options {
     pub(crate) fn header_map(&self) -> Result<HeaderMap, Fault> {
         let mut map = HeaderMap::new();
         for (name, value) in &self.headers {
-            let refused = |why: &str| Fault::new(ErrorKind::InvalidLocation, format!("the header '{}' {why}", name.escape_debug()));
-            let key = HeaderName::try_from(name.as_str()).map_err(|_| refused("has a name that HTTP does not allow"))?;
+            let refused = |why: &str| {
+                Fault::new(ErrorKind::InvalidLocation, format!("the header '{}' {why}", name.escape_debug()))
+            };
+            let key =
+                HeaderName::try_from(name.as_str()).map_err(|_| refused("has a name that HTTP does not allow"))?;
             if RESERVED.contains(&key) {
                 return Err(refused("is set by the client and cannot be given"));
             }
@@ -96,7 +99,9 @@ impl Options {
     pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, Fault> {
         let Some(token) = &self.bearer_token else { return Ok(None) };
         let value = sensitive(&format!("Bearer {token}"));
-        value.map(Some).ok_or_else(|| Fault::new(ErrorKind::InvalidLocation, "the bearer token has characters that HTTP does not allow"))
+        value.map(Some).ok_or_else(|| {
+            Fault::new(ErrorKind::InvalidLocation, "the bearer token has characters that HTTP does not allow")
+        })
     }
 }
 

@@ -39,7 +39,9 @@ impl Io {
             .enable_io()
             .enable_time()
             .build()
-            .map_err(|error| Fault::new(ErrorKind::Internal, format!("the network threads cannot be started: {error}")))?;
+            .map_err(|error| {
+                Fault::new(ErrorKind::Internal, format!("the network threads cannot be started: {error}"))
+            })?;
         Ok(Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)), clients: Mutex::default() })
     }
 

@@ -1,0 +1,251 @@
+//! One execution of a bound function on the server.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use vgi_wire::generation::Dialect;
+use vgi_wire::ipc::Segments;
+use vgi_wire::methods::{
+    self, CombineReply, CombineRequest, DestructorRequest, InitHeader, InitRequest, Method, ProcessReply,
+    ProcessRequest, request_body,
+};
+use vgi_wire::reply::{self, InitReply};
+
+use crate::attachment::Bound;
+use crate::background::{self, DETACHED_TIMEOUT};
+use crate::error::{Error, Fault, Phase, Scope};
+use crate::exchange::{Request, exchange};
+use crate::interrupt::Interrupt;
+use crate::peer::Peer;
+use crate::pending::Pending;
+use crate::runtime::{self, lock};
+use crate::stream::FinalizeStream;
+
+/// What is wanted of the output; the same for every stream of an execution.
+#[derive(Clone, Debug, Default)]
+pub struct InitOptions {
+    /// Positions of the wanted columns; `None` for all.
+    pub projection_ids: Option<Vec<i64>>,
+    /// Filters in the protocol's encoding.
+    pub pushdown_filters: Option<Bytes>,
+}
+
+/// An execution that the server keeps state for. Dropping it frees that state: the destructor is sent exactly once, in the background,
+/// after the cancels of its streams, and its outcome is ignored.
+pub struct Execution {
+    bound: Arc<Bound>,
+    options: InitOptions,
+    header: InitHeader,
+    /// Cancels under way; the destructor must not overtake them.
+    cancels: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Execution {
+    /// Starts an execution: the primary init.
+    ///
+    /// # Errors
+    /// The server's refusal, or why it cannot be asked.
+    pub fn start(bound: Arc<Bound>, options: InitOptions, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
+        let peer = &bound.attachment.peer;
+        let scope = peer.scope(Phase::Init).for_function(bound.function_name.as_str());
+        let request = init_request(&bound, &options);
+        let reply = init(peer, bound.attachment.dialect(), &scope, &request, interrupt)?;
+        // from here on the server holds an execution, so whatever happens next must drop one
+        let execution =
+            Arc::new(Self { header: reply.header, bound: Arc::clone(&bound), options, cancels: Mutex::default() });
+        // some servers hand out tokens here, which continue nothing
+        match reply.turn {
+            Some(turn) => {
+                peer.log(&scope, &turn.logs);
+                turn.error.map_or(Ok(execution), |error| Err(scope.error(Fault::remote(error))))
+            }
+            None => Ok(execution),
+        }
+    }
+
+    /// The id that the server gave.
+    pub fn id(&self) -> &Bytes {
+        &self.header.execution_id
+    }
+
+    /// How many requests of this execution the server wants in flight at most; `None` for no bound.
+    pub fn max_workers(&self) -> Option<i64> {
+        self.header.max_workers
+    }
+
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.bound.attachment.peer
+    }
+
+    fn dialect(&self) -> &Dialect {
+        self.bound.attachment.dialect()
+    }
+
+    fn scope(&self, phase: Phase) -> Scope {
+        self.peer().scope(phase).for_function(self.bound.function_name.as_str())
+    }
+
+    fn attach_data(&self) -> Bytes {
+        self.bound.attachment.opaque_data()
+    }
+
+    /// Sends a chunk of the input, an IPC stream with exactly one batch, without waiting for the reply. A failed request is never repeated:
+    /// the server may have seen it.
+    ///
+    /// # Errors
+    /// When the request cannot be made or is larger than the server allows.
+    pub fn process(
+        self: &Arc<Self>,
+        input: Segments,
+        batch_index: Option<i64>,
+    ) -> Result<Pending<ProcessReply>, Error> {
+        let scope = self.scope(Phase::Process);
+        let request = ProcessRequest {
+            function_name: self.bound.function_name.clone(),
+            execution_id: self.header.execution_id.clone(),
+            input_batch: input,
+            attach_opaque_data: Some(self.attach_data()),
+            transaction_id: self.bound.transaction.clone(),
+            batch_index,
+            schema_path: self.bound.schema_path.clone(),
+        };
+        let dialect = self.dialect();
+        let body = request.into_blob(dialect).and_then(|blob| request_body(dialect, Method::Process, blob));
+        let body = body.map_err(|error| scope.error(error))?;
+        let flight = self.peer().start(&dialect.path(Method::Process), body).map_err(|fault| scope.error(fault))?;
+        Ok(Pending { flight, scope, read: ProcessReply::from_reply, execution: Arc::clone(self) })
+    }
+
+    /// Ends the input; gives the ids of the output streams, in the server's order.
+    ///
+    /// # Errors
+    /// The server's, or why there is no reply.
+    pub fn combine(&self, state_ids: Vec<Bytes>, interrupt: &dyn Interrupt) -> Result<Vec<Bytes>, Error> {
+        let scope = self.scope(Phase::Combine);
+        let request = CombineRequest {
+            function_name: self.bound.function_name.clone(),
+            execution_id: self.header.execution_id.clone(),
+            state_ids,
+            attach_opaque_data: Some(self.attach_data()),
+            transaction_id: self.bound.transaction.clone(),
+            schema_path: self.bound.schema_path.clone(),
+        };
+        let dialect = self.dialect();
+        let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::Combine, blob));
+        let body = body.map_err(|error| scope.error(error))?;
+        let reply = self.peer().call(&scope, &dialect.path(Method::Combine), body, interrupt)?;
+        CombineReply::from_reply(&reply).map(|reply| reply.finalize_state_ids).map_err(|error| scope.error(error))
+    }
+
+    /// Opens one stream of the output.
+    ///
+    /// # Errors
+    /// The server's, or why there is no reply.
+    pub fn open_stream(
+        self: &Arc<Self>,
+        finalize_state_id: Bytes,
+        interrupt: &dyn Interrupt,
+    ) -> Result<FinalizeStream, Error> {
+        let scope = self.scope(Phase::Finalize);
+        let request = InitRequest {
+            phase: methods::Phase::TableBufferingFinalize,
+            execution_id: Some(self.header.execution_id.clone()),
+            finalize_state_id: Some(finalize_state_id),
+            init_opaque_data: self.header.opaque_data.clone(),
+            ..init_request(&self.bound, &self.options)
+        };
+        let reply = init(self.peer(), self.dialect(), &scope, &request, interrupt)?;
+        Ok(FinalizeStream::new(Arc::clone(self), scope, self.dialect().exchange_path(), reply.turn))
+    }
+
+    /// Runs a cancel in the background, before the destructor.
+    pub(crate) fn cancel(&self, request: Request) {
+        if let Some(task) = background::detach(best_effort(request)) {
+            lock(&self.cancels).push(task);
+        }
+    }
+
+    fn destructor(&self) -> Result<Request, Fault> {
+        let request = DestructorRequest {
+            function_name: self.bound.function_name.clone(),
+            execution_id: self.header.execution_id.clone(),
+            attach_opaque_data: Some(self.attach_data()),
+            transaction_id: self.bound.transaction.clone(),
+            schema_path: self.bound.schema_path.clone(),
+        };
+        let dialect = self.dialect();
+        let body = request_body(dialect, Method::Destructor, request.to_blob(dialect)?)?;
+        self.peer().post(&dialect.path(Method::Destructor), body)
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        let cancels = std::mem::take(&mut *lock(&self.cancels));
+        let Ok(request) = self.destructor() else { return };
+        let task = background::detach(async move {
+            for cancel in cancels {
+                if cancel.await.is_err() {
+                    tracing::debug!("a cancel did not finish");
+                }
+            }
+            best_effort(request).await;
+        });
+        drop(task);
+    }
+}
+
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution")
+            .field("function", &self.bound.function_name)
+            .field("id", &self.header.execution_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sends a request whose outcome changes nothing.
+async fn best_effort(request: Request) {
+    let outcome = async {
+        let client = runtime::io()?.client(request.client)?;
+        exchange(client, request).await
+    };
+    match timeout(DETACHED_TIMEOUT, outcome).await {
+        Ok(Ok(reply)) => tracing::trace!(status = reply.status.as_u16(), "detached request answered"),
+        Ok(Err(fault)) => tracing::debug!(fault = fault.message, "detached request failed"),
+        Err(_) => tracing::debug!("detached request given up"),
+    }
+}
+
+fn init_request(bound: &Bound, options: &InitOptions) -> InitRequest {
+    InitRequest {
+        bind_call: bound.bind_call.clone(),
+        output_schema: bound.reply.output_schema_bytes.clone(),
+        bind_opaque_data: bound.reply.opaque_data.clone(),
+        projection_ids: options.projection_ids.clone(),
+        pushdown_filters: options.pushdown_filters.clone(),
+        phase: methods::Phase::TableBuffering,
+        execution_id: None,
+        finalize_state_id: None,
+        init_opaque_data: None,
+    }
+}
+
+fn init(
+    peer: &Peer,
+    dialect: &Dialect,
+    scope: &Scope,
+    request: &InitRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<InitReply, Error> {
+    let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::Init, blob));
+    let body = body.map_err(|error| scope.error(error))?;
+    let flight = peer.start(&dialect.path(Method::Init), body).map_err(|fault| scope.error(fault))?;
+    let body = peer.body(flight, interrupt).map_err(|fault| scope.error(fault))?;
+    let reply = reply::read_init(body).map_err(|failure| peer.failed(scope, failure))?;
+    peer.log(scope, &reply.logs);
+    Ok(reply)
+}

@@ -1,0 +1,156 @@
+//! A server as one attachment speaks to it: base URL, credentials, limits, and what its headers announce.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use vgi_wire::ipc::Segments;
+use vgi_wire::reply::{self, Failure, LogRecord, UnaryReply};
+
+use crate::capabilities::Capabilities;
+use crate::client::ClientKey;
+use crate::clocks::Clocks;
+use crate::encoding;
+use crate::error::{Error, ErrorKind, Fault, Phase, Scope};
+use crate::exchange::{Reply, Request};
+use crate::flight::Flight;
+use crate::interrupt::Interrupt;
+use crate::location::Location;
+use crate::options::Options;
+use crate::runtime::lock;
+use crate::verdict;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) base: Location,
+    pub(crate) options: Options,
+    headers: HeaderMap,
+    authorization: Option<HeaderValue>,
+    capabilities: Arc<Mutex<Capabilities>>,
+    /// The base URL, as errors name it.
+    url: Arc<str>,
+}
+
+impl Peer {
+    pub(crate) fn new(base: Location, options: &Options) -> Result<Self, Fault> {
+        let mut headers = options.header_map()?;
+        if !base.is_loopback() {
+            headers.insert(encoding::OFFER.0, HeaderValue::from_static(encoding::OFFER.1));
+        }
+        Ok(Self {
+            url: base.as_str().into(),
+            headers,
+            authorization: options.authorization()?,
+            options: options.clone(),
+            capabilities: Arc::default(),
+            base,
+        })
+    }
+
+    /// The same server under another base, or with the knowledge of another peer.
+    pub(crate) fn at(&self, base: Location) -> Self {
+        Self { url: base.as_str().into(), base, ..self.clone() }
+    }
+
+    /// The same server for a caller with other options.
+    pub(crate) fn with_options(&self, options: &Options) -> Self {
+        Self { options: options.clone(), ..self.clone() }
+    }
+
+    pub(crate) fn scope(&self, phase: Phase) -> Scope {
+        Scope::new(phase, Arc::clone(&self.url))
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        lock(&self.capabilities).clone()
+    }
+
+    fn request(&self, path: &str, body: Option<Segments>, authorized: bool) -> Result<Request, Fault> {
+        let mut headers = self.headers.clone();
+        if let Some(value) = self.authorization.clone().filter(|_| authorized) {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        Ok(Request {
+            client: ClientKey {
+                https: self.base.is_https(),
+                loopback: self.base.is_loopback(),
+                connect_timeout: self.options.connect_timeout,
+            },
+            url: self.base.url(path)?,
+            headers,
+            body,
+            clocks: Clocks::from(&self.options),
+            max_response_bytes: self.options.max_response_bytes,
+        })
+    }
+
+    /// A POST that nobody has sent yet.
+    pub(crate) fn post(&self, path: &str, body: Segments) -> Result<Request, Fault> {
+        let limit = lock(&self.capabilities).max_request_bytes;
+        if let Some(limit) = limit.filter(|&limit| u64::try_from(body.len()).unwrap_or(u64::MAX) > limit) {
+            let message = format!("the request has {} bytes, the server allows {limit}", body.len());
+            return Err(Fault::new(ErrorKind::Limit, message));
+        }
+        let mut request = self.request(path, Some(body), true)?;
+        request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(verdict::ARROW));
+        Ok(request)
+    }
+
+    pub(crate) fn start(&self, path: &str, body: Segments) -> Result<Flight, Fault> {
+        Flight::start(self.post(path, body)?)
+    }
+
+    /// A GET, with credentials or without.
+    pub(crate) fn get(&self, path: &str, authorized: bool, interrupt: &dyn Interrupt) -> Result<Reply, Fault> {
+        let reply = Flight::start(self.request(path, None, authorized)?)?.wait(interrupt)?;
+        lock(&self.capabilities).update(&reply.headers);
+        Ok(reply)
+    }
+
+    /// Waits for a reply and gives its Arrow body.
+    pub(crate) fn body(&self, flight: Flight, interrupt: &dyn Interrupt) -> Result<Bytes, Fault> {
+        let reply = flight.wait(interrupt)?;
+        lock(&self.capabilities).update(&reply.headers);
+        verdict::arrow_body(reply, self.options.max_response_bytes)
+    }
+
+    /// Waits for the reply of a unary call and hands its log lines on.
+    pub(crate) fn reply(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<UnaryReply, Error> {
+        let body = self.body(flight, interrupt).map_err(|fault| scope.error(fault))?;
+        let reply = reply::read_unary(body).map_err(|failure| self.failed(scope, failure))?;
+        self.log(scope, &reply.logs);
+        Ok(reply)
+    }
+
+    /// A unary call.
+    pub(crate) fn call(
+        &self,
+        scope: &Scope,
+        path: &str,
+        body: Segments,
+        interrupt: &dyn Interrupt,
+    ) -> Result<UnaryReply, Error> {
+        let flight = self.start(path, body).map_err(|fault| scope.error(fault))?;
+        self.reply(scope, flight, interrupt)
+    }
+
+    /// The error of a reply without result; its log lines are handed on.
+    pub(crate) fn failed(&self, scope: &Scope, failure: Failure) -> Error {
+        match failure {
+            Failure::Wire(error) => scope.error(error),
+            Failure::Remote { error, logs } => {
+                self.log(scope, &logs);
+                scope.error(Fault::remote(error))
+            }
+        }
+    }
+
+    pub(crate) fn log(&self, scope: &Scope, logs: &[LogRecord]) {
+        if let Some(events) = &self.options.events {
+            let function = scope.function.as_deref().unwrap_or_default();
+            for record in logs {
+                events.log(scope.phase, function, record);
+            }
+        }
+    }
+}

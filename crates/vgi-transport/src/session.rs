@@ -1,0 +1,136 @@
+//! An attached catalog: made once per process, shared by every attachment that names the same server, catalog and credentials.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use vgi_wire::generation::Dialect;
+use vgi_wire::methods::{AttachReply, AttachRequest, CatalogInfo, Method, items, no_parameters_body, request_body};
+
+use crate::contact::{contact, servers_version};
+use crate::error::{Error, ErrorKind, Fault, Phase};
+use crate::interrupt::Interrupt;
+use crate::location::Location;
+use crate::lookup::Listing;
+use crate::options::Options;
+use crate::peer::Peer;
+use crate::runtime::lock;
+
+/// What the server agreed to.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) peer: Peer,
+    pub(crate) dialect: Dialect,
+    pub(crate) catalog: String,
+    pub(crate) reply: AttachReply,
+    /// Functions by schema.
+    pub(crate) listings: Mutex<HashMap<Vec<String>, Arc<Listing>>>,
+}
+
+/// What tells one session from another: credentials belong to it, clocks do not.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    base: Location,
+    catalog: String,
+    bearer_token: Option<String>,
+    headers: Vec<(String, String)>,
+}
+
+impl Key {
+    pub(crate) fn new(location: &Location, catalog: &str, options: &Options) -> Self {
+        Self {
+            base: location.clone(),
+            catalog: catalog.to_owned(),
+            bearer_token: options.bearer_token.clone(),
+            headers: options.headers.clone(),
+        }
+    }
+}
+
+/// Tokens that change would let the cache grow for ever.
+const CACHE_SIZE: usize = 128;
+
+/// Oldest first. Never locked during a request, so two threads may both attach; the later one stays.
+static SESSIONS: Mutex<Vec<(Key, Arc<Session>)>> = Mutex::new(Vec::new());
+
+pub(crate) fn find(key: &Key) -> Option<Arc<Session>> {
+    lock(&SESSIONS).iter().find(|(known, _)| known == key).map(|(_, session)| Arc::clone(session))
+}
+
+pub(crate) fn store(key: Key, session: Arc<Session>) {
+    let mut sessions = lock(&SESSIONS);
+    sessions.retain(|(known, _)| *known != key);
+    if sessions.len() >= CACHE_SIZE {
+        sessions.remove(0);
+    }
+    sessions.push((key, session));
+}
+
+/// Forgets a session, unless another took its place already.
+pub(crate) fn forget(key: &Key, session: &Arc<Session>) {
+    lock(&SESSIONS).retain(|(known, cached)| known != key || !Arc::ptr_eq(cached, session));
+}
+
+impl Session {
+    /// First contact and attach.
+    pub(crate) fn open(
+        location: &Location,
+        catalog: &str,
+        options: &Options,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Self, Error> {
+        let (peer, mut dialect) = contact(location, options, interrupt)?;
+        let mut reply = attach(&peer, &dialect, catalog, interrupt);
+        if let Some(version) = reply.as_ref().err().and_then(servers_version) {
+            let scope = peer.scope(Phase::Attach);
+            dialect =
+                Dialect::select(dialect.protocol.as_deref(), Some(&version)).map_err(|error| scope.error(error))?;
+            reply = attach(&peer, &dialect, catalog, interrupt);
+        }
+        let reply = reply.map_err(|error| explain(error, &peer, &dialect, catalog, interrupt))?;
+        // the cache must not keep a caller's sink alive
+        let peer = peer.with_options(&Options { events: None, ..options.clone() });
+        tracing::debug!(url = peer.base.as_str(), catalog, version = dialect.version.as_deref(), "attached");
+        Ok(Self { peer, dialect, catalog: catalog.to_owned(), reply, listings: Mutex::default() })
+    }
+}
+
+fn attach(peer: &Peer, dialect: &Dialect, catalog: &str, interrupt: &dyn Interrupt) -> Result<AttachReply, Error> {
+    let scope = peer.scope(Phase::Attach);
+    let request = AttachRequest { name: catalog.to_owned(), ..AttachRequest::default() };
+    let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::CatalogAttach, blob));
+    let body = body.map_err(|error| scope.error(error))?;
+    let reply = peer.call(&scope, &dialect.path(Method::CatalogAttach), body, interrupt)?;
+    AttachReply::from_reply(&reply).map_err(|error| scope.error(error))
+}
+
+/// A refused attach most often means a wrong name; then the right ones help more than the server's words. And any web server may have
+/// a health document.
+fn explain(error: Error, peer: &Peer, dialect: &Dialect, catalog: &str, interrupt: &dyn Interrupt) -> Error {
+    let unconfirmed = dialect.protocol.is_none() && dialect.version.is_none();
+    if unconfirmed && matches!(error.kind(), ErrorKind::Http | ErrorKind::Protocol) && error.status().is_some() {
+        let message = format!("this is not a VGI server: {}", error.message());
+        return peer.scope(Phase::Connect).error(Fault::new(ErrorKind::NotVgi, message));
+    }
+    if error.kind() != ErrorKind::Remote {
+        return error;
+    }
+    let Ok(known) = catalogs(peer, dialect, interrupt) else { return error };
+    // a server's only catalog may have no name and accept any
+    if known.iter().any(|name| name.is_empty() || name == catalog) {
+        return error;
+    }
+    let message = if known.is_empty() {
+        format!("catalog '{catalog}' does not exist; the server has none")
+    } else {
+        format!("catalog '{catalog}' does not exist; the server has {}", crate::lookup::name_list(&known))
+    };
+    peer.scope(Phase::Attach).error(Fault::new(ErrorKind::NotFound, message))
+}
+
+fn catalogs(peer: &Peer, dialect: &Dialect, interrupt: &dyn Interrupt) -> Result<Vec<String>, Error> {
+    let scope = peer.scope(Phase::Attach);
+    let body = no_parameters_body(dialect, Method::CatalogCatalogs).map_err(|error| scope.error(error))?;
+    let reply = peer.call(&scope, &dialect.path(Method::CatalogCatalogs), body, interrupt)?;
+    let items = items(&reply).map_err(|error| scope.error(error))?;
+    Ok(items.into_iter().filter_map(|item| CatalogInfo::from_blob(item).ok()).map(|info| info.name).collect())
+}

@@ -1,0 +1,115 @@
+//! One stream of an execution's output.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use vgi_wire::methods::{cancel_body, turn_body};
+use vgi_wire::reply::{self, Tokens, Turn};
+
+use crate::error::{Error, ErrorKind, Fault, Scope};
+use crate::execution::Execution;
+use crate::flight::Flight;
+use crate::interrupt::Interrupt;
+
+/// Batches of a stream, fetched as they are asked for: while one turn is consumed the next one is on its way, never more. Dropping it
+/// before its end cancels it in the background.
+pub struct FinalizeStream {
+    execution: Arc<Execution>,
+    scope: Scope,
+    exchange_path: String,
+    ready: VecDeque<RecordBatch>,
+    /// Of the turn that is on its way.
+    tokens: Option<Tokens>,
+    flight: Option<Flight>,
+    /// Stays: a stream that failed never looks like one that ended.
+    failure: Option<Error>,
+}
+
+impl FinalizeStream {
+    pub(crate) fn new(execution: Arc<Execution>, scope: Scope, exchange_path: String, first: Option<Turn>) -> Self {
+        let mut stream =
+            Self { execution, scope, exchange_path, ready: VecDeque::new(), tokens: None, flight: None, failure: None };
+        if let Some(turn) = first {
+            stream.accept(turn);
+        }
+        stream
+    }
+
+    /// The next batch with rows; `None` at the end.
+    ///
+    /// # Errors
+    /// The server's, after the good batches before it, or why there is no reply. It is final: asked again, the stream repeats it.
+    pub fn next(&mut self, interrupt: &dyn Interrupt) -> Result<Option<RecordBatch>, Error> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            if let Some(failure) = &self.failure {
+                return Err(failure.clone());
+            }
+            let Some(flight) = self.flight.take() else { return Ok(None) };
+            match self.turn(flight, interrupt) {
+                Ok(turn) => self.accept(turn),
+                Err(failure) => self.fail(failure),
+            }
+        }
+    }
+
+    fn turn(&self, flight: Flight, interrupt: &dyn Interrupt) -> Result<Turn, Error> {
+        let peer = self.execution.peer();
+        let body = peer.body(flight, interrupt).map_err(|fault| self.scope.error(fault))?;
+        reply::read_turn(body).map_err(|failure| peer.failed(&self.scope, failure))
+    }
+
+    /// Takes what a turn brought and asks for the next one.
+    fn accept(&mut self, turn: Turn) {
+        self.execution.peer().log(&self.scope, &turn.logs);
+        self.ready.extend(turn.batches);
+        let call = turn.call.or_else(|| self.tokens.take().and_then(|tokens| tokens.call));
+        self.tokens = turn.cursor.map(|cursor| Tokens { cursor, call });
+        if let Some(error) = turn.error {
+            self.fail(self.scope.error(Fault::remote(error)));
+        } else if let Some(tokens) = &self.tokens {
+            let started = turn_body(tokens)
+                .map_err(Fault::from)
+                .and_then(|body| self.execution.peer().start(&self.exchange_path, body));
+            match started {
+                Ok(flight) => self.flight = Some(flight),
+                Err(fault) => self.fail(self.scope.error(fault)),
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: Error) {
+        if failure.kind() == ErrorKind::Remote {
+            // the server has ended it
+            self.tokens = None;
+        }
+        self.failure = Some(failure);
+    }
+}
+
+impl Drop for FinalizeStream {
+    fn drop(&mut self) {
+        drop(self.flight.take());
+        let Some(tokens) = self.tokens.take() else { return };
+        let request = cancel_body(&tokens)
+            .map_err(Fault::from)
+            .and_then(|body| self.execution.peer().post(&self.exchange_path, body));
+        if let Ok(request) = request {
+            self.execution.cancel(request);
+        }
+    }
+}
+
+impl fmt::Debug for FinalizeStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FinalizeStream")
+            .field("execution", &self.execution)
+            .field("ready", &self.ready.len())
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,355 @@
+//! The door between C++ and Rust: every function that either side calls in the other is declared here.
+//!
+//! A panic must not reach C++, so everything that does work runs inside [`contain`]. `unsafe` stands in this file only: DuckDB's
+//! objects come in as references that C++ guarantees for the duration of a call.
+#![allow(
+    missing_docs,
+    reason = "the docs of bridged functions stand at their C++ declarations and on the types behind them"
+)]
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::time::Duration;
+
+use cxx::{CxxString, UniquePtr};
+
+use crate::buffering::{CallPlan, Execution, SinkThread, SourceThread};
+use crate::call::{BoundCall, CallRequest};
+use crate::error::{Error, ExceptionClass};
+use crate::settings;
+
+#[cxx::bridge(namespace = "vgi")]
+pub mod ffi {
+    /// A setting to register.
+    struct Setting {
+        name: String,
+        description: String,
+        default_value: u64,
+    }
+
+    /// A line of EXPLAIN.
+    struct Entry {
+        key: String,
+        value: String,
+    }
+
+    extern "Rust" {
+        type CallRequest;
+        type BoundCall;
+        type CallPlan;
+        type Execution;
+        type SinkThread;
+        type SourceThread;
+
+        fn settings() -> Vec<Setting>;
+        fn check_setting(name: &CxxString, value: u64) -> Result<()>;
+        fn database_closed();
+
+        fn new_call_request(url: &CxxString, catalog: &CxxString, function: &CxxString) -> Box<CallRequest>;
+        fn add_input_column(self: &mut CallRequest, name: &CxxString, column_type: &LogicalType);
+        fn set_named_parameter(self: &mut CallRequest, name: &CxxString, value: &Value);
+        fn bind(self: &mut CallRequest, context: Pin<&mut ClientContext>) -> Result<Box<BoundCall>>;
+
+        fn share(self: &BoundCall) -> Box<BoundCall>;
+        fn function_name(self: &BoundCall) -> &str;
+        fn column_count(self: &BoundCall) -> usize;
+        fn column_name(self: &BoundCall, column: usize) -> &str;
+        fn column_type(self: &BoundCall, column: usize) -> Result<UniquePtr<LogicalType>>;
+        fn input_count(self: &BoundCall) -> usize;
+        fn input_type(self: &BoundCall, column: usize) -> Result<UniquePtr<LogicalType>>;
+        fn plan(
+            self: &BoundCall,
+            context: &ClientContext,
+            columns: Vec<usize>,
+            source_has_batch_index: bool,
+        ) -> Result<Box<CallPlan>>;
+
+        fn describe(self: &CallPlan) -> Vec<Entry>;
+        fn parallel_sink(self: &CallPlan) -> bool;
+        fn input_order_matters(self: &CallPlan) -> bool;
+        fn wants_batch_index(self: &CallPlan) -> bool;
+        fn output_order_matters(self: &CallPlan) -> bool;
+        fn new_execution(self: &CallPlan) -> Result<Box<Execution>>;
+
+        fn new_sink_thread(self: &Execution, context: Pin<&mut ClientContext>) -> Result<Box<SinkThread>>;
+        fn combine(self: &Execution, context: &ClientContext) -> Result<()>;
+        fn max_source_threads(self: &Execution) -> usize;
+        fn new_source_thread(self: &Execution) -> Result<Box<SourceThread>>;
+
+        fn sink(
+            self: &mut SinkThread,
+            context: &ClientContext,
+            chunk: Pin<&mut DataChunk>,
+            batch_index: i64,
+        ) -> Result<()>;
+        fn finish(self: &mut SinkThread, context: &ClientContext) -> Result<()>;
+        fn next(self: &mut SourceThread, context: Pin<&mut ClientContext>, chunk: Pin<&mut DataChunk>) -> Result<bool>;
+    }
+
+    unsafe extern "C++" {
+        include!("glue.hpp");
+
+        #[namespace = "duckdb"]
+        type ClientContext;
+        #[namespace = "duckdb"]
+        type DataChunk;
+        #[namespace = "duckdb"]
+        type LogicalType;
+        #[namespace = "duckdb"]
+        type Value;
+        type ArrowArray;
+        type ArrowSchema;
+
+        fn is_interrupted(context: &ClientContext) -> bool;
+        fn setting_u64(context: &ClientContext, name: &str) -> Result<u64>;
+        fn cast_value(
+            context: Pin<&mut ClientContext>,
+            value: &Value,
+            target: &LogicalType,
+        ) -> Result<UniquePtr<Value>>;
+        fn value_parts(value: &Value) -> Result<UniquePtr<CxxVector<Value>>>;
+        fn part_names(value: &Value) -> Result<Vec<String>>;
+        fn value_text(value: &Value) -> String;
+        fn copy_value(value: &Value) -> UniquePtr<Value>;
+        fn value_type(value: &Value) -> &LogicalType;
+        fn same_type(left: &LogicalType, right: &LogicalType) -> bool;
+        fn type_name(column_type: &LogicalType) -> Result<String>;
+        fn copy_type(column_type: &LogicalType) -> UniquePtr<LogicalType>;
+
+        type TypeList;
+        fn new_type_list() -> UniquePtr<TypeList>;
+        fn push(self: Pin<&mut TypeList>, column_type: &LogicalType);
+
+        type ArrowWriter;
+        fn new_arrow_writer(context: Pin<&mut ClientContext>, types: &TypeList) -> Result<UniquePtr<ArrowWriter>>;
+        fn append(self: Pin<&mut ArrowWriter>, chunk: Pin<&mut DataChunk>) -> Result<()>;
+        fn append_value(self: Pin<&mut ArrowWriter>, value: &Value) -> Result<()>;
+        fn rows(self: &ArrowWriter) -> usize;
+        fn bytes(self: &ArrowWriter) -> usize;
+        unsafe fn take(
+            self: Pin<&mut ArrowWriter>,
+            column: usize,
+            array: *mut ArrowArray,
+            schema: *mut ArrowSchema,
+        ) -> Result<()>;
+
+        type ArrowReader;
+        unsafe fn new_arrow_reader(
+            context: Pin<&mut ClientContext>,
+            schema: *mut ArrowSchema,
+        ) -> Result<UniquePtr<ArrowReader>>;
+        fn column_count(self: &ArrowReader) -> usize;
+        fn column_type(self: &ArrowReader, column: usize) -> Result<&LogicalType>;
+        unsafe fn set_batch(self: Pin<&mut ArrowReader>, batch: *mut ArrowArray);
+        fn read(
+            self: Pin<&mut ArrowReader>,
+            context: Pin<&mut ClientContext>,
+            offset: usize,
+            rows: usize,
+            columns: &[usize],
+            chunk: Pin<&mut DataChunk>,
+        ) -> Result<()>;
+    }
+}
+
+/// What a bridged function fails with; cxx hands its text to C++.
+struct Crossing(Error);
+
+impl fmt::Display for Crossing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.encode())
+    }
+}
+
+/// Runs the body of a bridged function; a panic in it becomes an error.
+fn contain<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Crossing> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result.map_err(Crossing),
+        Err(payload) => Err(Crossing(Error::new(
+            ExceptionClass::Io,
+            format!("a defect of the vgi extension stopped the query: {}", panic_text(payload.as_ref())),
+        ))),
+    }
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}
+
+/// A query, as the transport sees it.
+pub struct QueryInterrupt<'a>(pub &'a ffi::ClientContext);
+
+impl vgi_transport::Interrupt for QueryInterrupt<'_> {
+    fn interrupted(&self) -> bool {
+        ffi::is_interrupted(self.0)
+    }
+}
+
+/// A DuckDB type that many threads may read.
+pub struct SharedType(UniquePtr<ffi::LogicalType>);
+
+// SAFETY: a LogicalType is not changed after it was made, and DuckDB itself reads types from many threads; the pointer is owned.
+unsafe impl Send for SharedType {}
+// SAFETY: as above.
+unsafe impl Sync for SharedType {}
+
+impl SharedType {
+    pub fn copy(column_type: &ffi::LogicalType) -> Self {
+        Self(ffi::copy_type(column_type))
+    }
+
+    /// # Errors
+    /// When C++ could not copy the type.
+    pub fn get(&self) -> Result<&ffi::LogicalType, Error> {
+        self.0.as_ref().ok_or_else(|| Error::new(ExceptionClass::Io, "a column has no type"))
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// Registers everything; throws C++ exceptions, which pass through the entry point to DuckDB.
+    fn vgi_register(loader: *mut c_void);
+}
+
+/// What DuckDB calls at LOAD; the name is the file's base name and `_duckdb_cpp_init`.
+///
+/// # Safety
+/// `loader` is DuckDB's `ExtensionLoader`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn vgi_duckdb_cpp_init(loader: *mut c_void) {
+    // SAFETY: DuckDB calls this with its loader.
+    unsafe { vgi_register(loader) }
+}
+
+fn settings() -> Vec<ffi::Setting> {
+    let convert = |setting: &settings::Setting| ffi::Setting {
+        name: setting.name.to_owned(),
+        description: setting.description.to_owned(),
+        default_value: setting.default,
+    };
+    settings::ALL.iter().map(convert).collect()
+}
+
+fn check_setting(name: &CxxString, value: u64) -> Result<(), Crossing> {
+    contain(|| settings::check(&name.to_string_lossy(), value))
+}
+
+/// The last moment at which destructors of this database's executions may still be waited for.
+fn database_closed() {
+    contain(|| {
+        vgi_transport::drain_background(Duration::from_secs(2));
+        Ok(())
+    })
+    .ok();
+}
+
+fn new_call_request(url: &CxxString, catalog: &CxxString, function: &CxxString) -> Box<CallRequest> {
+    let text = |value: &CxxString| value.to_string_lossy().into_owned();
+    Box::new(CallRequest::new(text(url), text(catalog), text(function)))
+}
+
+impl CallRequest {
+    fn add_input_column(&mut self, name: &CxxString, column_type: &ffi::LogicalType) {
+        self.push_input(name.to_string_lossy().into_owned(), SharedType::copy(column_type));
+    }
+
+    fn set_named_parameter(&mut self, name: &CxxString, value: &ffi::Value) {
+        self.set_parameter(&name.to_string_lossy(), ffi::copy_value(value));
+    }
+
+    fn bind(&mut self, context: Pin<&mut ffi::ClientContext>) -> Result<Box<BoundCall>, Crossing> {
+        contain(|| self.bind_call(context).map(Box::new))
+    }
+}
+
+impl BoundCall {
+    fn share(&self) -> Box<Self> {
+        Box::new(self.clone())
+    }
+
+    fn column_count(&self) -> usize {
+        self.output().len()
+    }
+
+    fn column_name(&self, column: usize) -> &str {
+        self.output().get(column).map(|(name, _)| name.as_str()).unwrap_or_default()
+    }
+
+    fn column_type(&self, column: usize) -> Result<UniquePtr<ffi::LogicalType>, Crossing> {
+        contain(|| type_at(self.output(), column))
+    }
+
+    fn input_count(&self) -> usize {
+        self.inputs().len()
+    }
+
+    fn input_type(&self, column: usize) -> Result<UniquePtr<ffi::LogicalType>, Crossing> {
+        contain(|| type_at(self.inputs(), column))
+    }
+
+    fn plan(
+        &self,
+        context: &ffi::ClientContext,
+        columns: Vec<usize>,
+        source_has_batch_index: bool,
+    ) -> Result<Box<CallPlan>, Crossing> {
+        contain(|| CallPlan::new(self.clone(), context, columns, source_has_batch_index).map(Box::new))
+    }
+}
+
+fn type_at(columns: &[(String, SharedType)], column: usize) -> Result<UniquePtr<ffi::LogicalType>, Error> {
+    let missing = || Error::new(ExceptionClass::Io, format!("there is no column {column}"));
+    columns.get(column).ok_or_else(missing)?.1.get().map(ffi::copy_type)
+}
+
+impl CallPlan {
+    fn describe(&self) -> Vec<ffi::Entry> {
+        self.explain().into_iter().map(|(key, value)| ffi::Entry { key: key.to_owned(), value }).collect()
+    }
+
+    fn new_execution(&self) -> Result<Box<Execution>, Crossing> {
+        contain(|| Ok(Box::new(Execution::new(self))))
+    }
+}
+
+impl Execution {
+    fn new_sink_thread(&self, context: Pin<&mut ffi::ClientContext>) -> Result<Box<SinkThread>, Crossing> {
+        contain(|| self.sink_thread(context).map(Box::new))
+    }
+
+    fn combine(&self, context: &ffi::ClientContext) -> Result<(), Crossing> {
+        contain(|| self.end_of_input(&QueryInterrupt(context)))
+    }
+
+    fn new_source_thread(&self) -> Result<Box<SourceThread>, Crossing> {
+        contain(|| Ok(Box::new(self.source_thread())))
+    }
+}
+
+impl SinkThread {
+    fn sink(
+        &mut self,
+        context: &ffi::ClientContext,
+        chunk: Pin<&mut ffi::DataChunk>,
+        batch_index: i64,
+    ) -> Result<(), Crossing> {
+        contain(|| self.push(chunk, u64::try_from(batch_index).ok(), &QueryInterrupt(context)))
+    }
+
+    fn finish(&mut self, context: &ffi::ClientContext) -> Result<(), Crossing> {
+        contain(|| self.end(&QueryInterrupt(context)))
+    }
+}
+
+impl SourceThread {
+    fn next(
+        &mut self,
+        context: Pin<&mut ffi::ClientContext>,
+        chunk: Pin<&mut ffi::DataChunk>,
+    ) -> Result<bool, Crossing> {
+        contain(|| self.pull(context, chunk))
+    }
+}

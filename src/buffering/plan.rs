@@ -1,0 +1,101 @@
+//! What is decided once per plan: order, columns, limits.
+
+use std::sync::Arc;
+
+use super::ordering::SinkMode;
+use crate::bridge::ffi;
+use crate::call::BoundCall;
+use crate::convert::exception_text;
+use crate::error::{Error, ExceptionClass};
+use crate::settings::{self, Setting};
+
+/// A plan of one buffered call. Executions of the plan share it.
+pub struct CallPlan {
+    pub(super) inner: Arc<Plan>,
+}
+
+pub(super) struct Plan {
+    pub(super) call: BoundCall,
+    pub(super) mode: SinkMode,
+    /// Columns that the query wants, as positions in the bound output schema.
+    pub(super) columns: Vec<usize>,
+    /// Whether the server narrows its output to them.
+    pub(super) projected: bool,
+    /// Requests in flight per sink thread.
+    pub(super) window: usize,
+    /// Bytes up to which chunks are merged.
+    pub(super) batch_bytes: usize,
+}
+
+impl CallPlan {
+    /// Plans a call for a query that wants these columns of its output.
+    pub fn new(
+        call: BoundCall,
+        context: &ffi::ClientContext,
+        columns: Vec<usize>,
+        source_has_batch_index: bool,
+    ) -> Result<Self, Error> {
+        let mode = SinkMode::decide(call.order(), source_has_batch_index);
+        let server_limit = call.bound().attachment.capabilities().max_request_bytes;
+        let batch_bytes = setting(context, settings::BATCH_BYTES)?;
+        // the envelope around a batch is well below this share of what the server accepts
+        let batch_bytes = server_limit
+            .map_or(batch_bytes, |limit| batch_bytes.min(usize::try_from(limit / 2).unwrap_or(batch_bytes)));
+        let all = columns.iter().copied().eq(0..call.output().len());
+        let plan = Plan {
+            mode,
+            projected: call.function().projection_pushdown && !all && !columns.is_empty(),
+            window: mode.window(setting(context, settings::INFLIGHT)?),
+            batch_bytes,
+            columns,
+            call,
+        };
+        Ok(Self { inner: Arc::new(plan) })
+    }
+
+    /// Lines for EXPLAIN.
+    pub fn explain(&self) -> Vec<(&'static str, String)> {
+        let plan = &self.inner;
+        let order = if self.output_order_matters() { "ordered" } else { "parallel" };
+        let sink = match plan.mode {
+            SinkMode::Parallel => "parallel",
+            SinkMode::Serial => "one thread, in order",
+            SinkMode::Indexed => "parallel, with DuckDB's batch index",
+            SinkMode::Counted => "one thread, numbered",
+        };
+        let pushdown = if plan.projected { "projection" } else { "none" };
+        vec![
+            ("Name", plan.call.function_name().to_owned()),
+            ("Server", plan.call.bound().attachment.location().as_str().to_owned()),
+            ("Sink", sink.to_owned()),
+            ("Source", order.to_owned()),
+            ("Pushdown", pushdown.to_owned()),
+        ]
+    }
+
+    /// Whether several threads may sink.
+    pub fn parallel_sink(&self) -> bool {
+        self.inner.mode.is_parallel()
+    }
+
+    /// Whether the input's order must be kept.
+    pub fn input_order_matters(&self) -> bool {
+        self.inner.mode.depends_on_order()
+    }
+
+    /// Whether the sink needs DuckDB's batch index.
+    pub fn wants_batch_index(&self) -> bool {
+        self.inner.mode == SinkMode::Indexed
+    }
+
+    /// Whether the output's order must be kept.
+    pub fn output_order_matters(&self) -> bool {
+        self.inner.call.order().source_order_dependent
+    }
+}
+
+fn setting(context: &ffi::ClientContext, setting: Setting) -> Result<usize, Error> {
+    let value = ffi::setting_u64(context, setting.name)
+        .map_err(|error| Error::new(ExceptionClass::InvalidInput, exception_text(&error)))?;
+    Ok(usize::try_from(value).unwrap_or(usize::MAX))
+}

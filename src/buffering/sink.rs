@@ -1,0 +1,139 @@
+//! One thread of the sink: collects chunks, sends them, and keeps a window of requests in flight.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use vgi_transport::{Interrupt, Pending};
+use vgi_wire::ipc;
+use vgi_wire::methods::ProcessReply;
+
+use super::execution::{Shared, StateId};
+use super::merging::Merging;
+use super::ordering::{SinkMode, wire_batch_index};
+use crate::bridge::ffi;
+use crate::convert::Exporter;
+use crate::error::{Error, ExceptionClass};
+
+/// State of one sink thread. No other thread touches it, and no lock is held around a request.
+pub struct SinkThread {
+    shared: Arc<Shared>,
+    exporter: Exporter,
+    merging: Merging,
+    /// Chunks in the exporter.
+    chunks: usize,
+    numbering: Numbering,
+    /// Sent, not yet answered; oldest first.
+    in_flight: VecDeque<(Option<i64>, Pending<ProcessReply>)>,
+    state_ids: Vec<StateId>,
+}
+
+/// Where the next request stands in source order.
+#[derive(Default)]
+struct Numbering {
+    /// DuckDB's batch that the chunks in the exporter belong to.
+    batch: u64,
+    /// Requests sent of this batch (of the whole input when the sink counts).
+    requests: u64,
+}
+
+impl Numbering {
+    /// The index of the next request.
+    fn next(&mut self, mode: SinkMode) -> Result<Option<i64>, Error> {
+        let request = self.requests;
+        self.requests += 1;
+        let index = match mode {
+            SinkMode::Parallel | SinkMode::Serial => return Ok(None),
+            SinkMode::Counted => i64::try_from(request).ok(),
+            SinkMode::Indexed => wire_batch_index(self.batch, request),
+        };
+        let too_large =
+            || Error::new(ExceptionClass::NotImplemented, "the input has more batches than a batch index can number");
+        index.map(Some).ok_or_else(too_large)
+    }
+}
+
+impl SinkThread {
+    pub(super) fn new(shared: Arc<Shared>, exporter: Exporter) -> Self {
+        Self {
+            merging: Merging::new(shared.plan.batch_bytes),
+            exporter,
+            chunks: 0,
+            numbering: Numbering::default(),
+            in_flight: VecDeque::new(),
+            state_ids: Vec::new(),
+            shared,
+        }
+    }
+
+    /// Takes a chunk; sends when the request is full. Blocks while the window is.
+    pub fn push(
+        &mut self,
+        chunk: Pin<&mut ffi::DataChunk>,
+        batch_index: Option<u64>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        if let Some(failure) = self.shared.failure() {
+            return Err(failure);
+        }
+        self.enter_batch(batch_index, interrupt)?;
+        self.exporter.append(chunk).map_err(|error| self.shared.fail(error))?;
+        self.chunks += 1;
+        if self.merging.is_full(self.chunks, self.exporter.bytes()) { self.send(interrupt) } else { Ok(()) }
+    }
+
+    /// A request never spans two of DuckDB's batches: it has one index.
+    fn enter_batch(&mut self, batch_index: Option<u64>, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        if self.shared.plan.mode != SinkMode::Indexed {
+            return Ok(());
+        }
+        let missing = || Error::new(ExceptionClass::Io, "DuckDB gave no batch index although its source has them");
+        let batch = batch_index.ok_or_else(|| self.shared.fail(missing()))?;
+        if batch != self.numbering.batch {
+            self.send(interrupt)?;
+            self.numbering = Numbering { batch, requests: 0 };
+        }
+        Ok(())
+    }
+
+    /// Sends what the exporter holds.
+    fn send(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        if self.exporter.rows() == 0 {
+            return Ok(());
+        }
+        let result = self.try_send(interrupt);
+        result.map_err(|error| self.shared.fail(error))
+    }
+
+    fn try_send(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        let payload = ipc::encode_stream(&self.exporter.take()?, &[])?;
+        self.chunks = 0;
+        let remote = self.shared.running(interrupt)?;
+        while self.in_flight.len() >= self.shared.plan.window {
+            self.await_oldest(interrupt)?;
+        }
+        let index = self.numbering.next(self.shared.plan.mode)?;
+        let pending = remote.process(payload, index)?;
+        self.in_flight.push_back((index, pending));
+        self.merging.request_sent();
+        Ok(())
+    }
+
+    fn await_oldest(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        if let Some((batch_index, pending)) = self.in_flight.pop_front() {
+            let id = pending.wait(interrupt)?.state_id;
+            self.state_ids.push(StateId { batch_index, id });
+        }
+        Ok(())
+    }
+
+    /// The end of this thread's input: sends the rest and waits for every answer.
+    pub fn end(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        self.send(interrupt)?;
+        while !self.in_flight.is_empty() {
+            self.await_oldest(interrupt).map_err(|error| self.shared.fail(error))?;
+        }
+        self.shared.add_state_ids(std::mem::take(&mut self.state_ids));
+        Ok(())
+    }
+}

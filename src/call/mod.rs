@@ -1,0 +1,8 @@
+//! Binding of a call: from what the statement says to what the server agreed to.
+
+mod arguments;
+mod bound;
+mod request;
+
+pub use bound::BoundCall;
+pub use request::CallRequest;

@@ -1,0 +1,5 @@
+//! What the modules promise, one by one.
+
+mod compare;
+mod parser;
+mod variables;

@@ -1,0 +1,44 @@
+//! The packaged extension in the official Python wheels: the one it was built for, and another one.
+//!
+//! `make test` makes the environments and names their interpreters in `VGI_PYTHON` and `VGI_PYTHON_OTHER`; without these variables
+//! the cases are reported as ignored.
+
+#[path = "support/worker.rs"]
+mod worker;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use worker::Worker;
+
+fn main() -> ExitCode {
+    let trials = vec![
+        Trial::ignorable_test("wheel runs statements", || python("VGI_PYTHON", "statements.py")),
+        Trial::ignorable_test("wheel of another version refuses plainly", || {
+            python("VGI_PYTHON_OTHER", "other_version.py")
+        }),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Runs a script of `tests/wheel` with the interpreter that a variable names; it gets the extension and a worker's URL.
+fn python(variable: &str, script: &str) -> Result<Completion, Failed> {
+    let Some(interpreter) = std::env::var_os(variable) else {
+        return Ok(Completion::ignored_with(format!("{variable} is not set")));
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let extension =
+        std::env::var_os("VGI_EXTENSION").map_or_else(|| root.join("build/vgi.duckdb_extension"), PathBuf::from);
+    let worker = Worker::start()?;
+    let arguments: [OsString; 3] =
+        [root.join("tests/wheel").join(script).into(), extension.into(), worker.url().to_owned().into()];
+    let output = Command::new(&interpreter).args(arguments).output()?;
+    if output.status.success() {
+        return Ok(Completion::Completed);
+    }
+    let text = [output.stdout, output.stderr].concat();
+    Err(format!("{script} ended with {}:\n{}", output.status, String::from_utf8_lossy(&text)).into())
+}
