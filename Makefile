@@ -29,7 +29,7 @@ OTHER_PYTHON := $(CARGO_TARGET_DIR)/python/duckdb-$(OTHER_DUCKDB_VERSION)
 CXX_FILES := $(wildcard cpp/*.cpp cpp/*.hpp)
 
 # Only the entry point may be visible from outside, and the symbols that cxx makes for the bridge.
-EXPORTED := ^(vgi_duckdb_cpp_init|_?cxxbridge1?\$$.*)$$
+EXPORTED := ^_?(vgi_duckdb_cpp_init|(vgi[$$])?cxxbridge1[$$].*)$$
 
 .DEFAULT_GOAL := help
 .PHONY: help build test lint format demo package clean

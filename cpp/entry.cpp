@@ -14,6 +14,9 @@ namespace {
 //! Owned by the database instance: its end is the last moment at which background requests may still be awaited.
 class Lifetime final : public duckdb::OptimizerExtensionInfo {
 public:
+    Lifetime() {
+        database_opened();
+    }
     ~Lifetime() override {
         database_closed();
     }

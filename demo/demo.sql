@@ -8,13 +8,11 @@ UNION ALL
 SELECT 'DuckDB', sum(latitude), sum(longitude) FROM airports;
 
 -- Exact quantiles: the worker needs all rows before it can give the first one.
-PIVOT (
-    FROM vgi_call(
-        getvariable('server'), 'example', 'quantiles',
-        (SELECT latitude, longitude FROM airports),
-        args := [0.1, 0.5, 0.9], named := {'exact': true}
-    )
-) ON prob USING first(value) ORDER BY "column";
+FROM vgi_call(
+    getvariable('server'), 'example', 'quantiles',
+    (SELECT latitude, longitude FROM airports),
+    args := [0.1, 0.5, 0.9], named := {'exact': true}
+);
 
 -- Six clusters of coordinates by k-means, joined back to the names: what is in the middle of each?
 WITH clustered AS (

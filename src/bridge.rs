@@ -12,6 +12,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cxx::{CxxString, UniquePtr};
@@ -46,6 +47,7 @@ pub mod ffi {
 
         fn settings() -> Vec<Setting>;
         fn check_setting(name: &CxxString, value: u64) -> Result<()>;
+        fn database_opened();
         fn database_closed();
 
         fn new_call_request(url: &CxxString, catalog: &CxxString, function: &CxxString) -> Box<CallRequest>;
@@ -237,10 +239,23 @@ fn check_setting(name: &CxxString, value: u64) -> Result<(), Crossing> {
     contain(|| settings::check(&name.to_string_lossy(), value))
 }
 
-/// The last moment at which destructors of this database's executions may still be waited for.
+/// Databases of this process that have the extension loaded.
+static DATABASES: AtomicUsize = AtomicUsize::new(0);
+
+fn database_opened() {
+    DATABASES.fetch_add(1, Ordering::SeqCst);
+}
+
+/// The last moment at which destructors of this database's executions may still be waited for; with the last database the
+/// transport's threads end too.
 fn database_closed() {
+    const PATIENCE: Duration = Duration::from_secs(2);
     contain(|| {
-        vgi_transport::drain_background(Duration::from_secs(2));
+        if DATABASES.fetch_sub(1, Ordering::SeqCst) == 1 {
+            vgi_transport::shutdown(PATIENCE);
+        } else {
+            vgi_transport::drain_background(PATIENCE);
+        }
         Ok(())
     })
     .ok();

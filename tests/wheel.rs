@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Runs a script of `tests/wheel` with the interpreter that a variable names; it gets the extension and a worker's URL.
+/// Runs a script of `tests/wheel` with the interpreter that a variable names; it gets the extension, a worker's URL and the DuckDB version of the footer.
 fn python(variable: &str, script: &str) -> Result<Completion, Failed> {
     let Some(interpreter) = std::env::var_os(variable) else {
         return Ok(Completion::ignored_with(format!("{variable} is not set")));
@@ -33,8 +33,13 @@ fn python(variable: &str, script: &str) -> Result<Completion, Failed> {
     let extension =
         std::env::var_os("VGI_EXTENSION").map_or_else(|| root.join("build/vgi.duckdb_extension"), PathBuf::from);
     let worker = Worker::start()?;
-    let arguments: [OsString; 3] =
-        [root.join("tests/wheel").join(script).into(), extension.into(), worker.url().to_owned().into()];
+    let footer = vgi_footer::read(&extension)?.ok_or("the extension has no footer; `make build` adds it")?;
+    let arguments: [OsString; 4] = [
+        root.join("tests/wheel").join(script).into(),
+        extension.into(),
+        worker.url().to_owned().into(),
+        footer.duckdb_version.into(),
+    ];
     let output = Command::new(&interpreter).args(arguments).output()?;
     if output.status.success() {
         return Ok(Completion::Completed);

@@ -75,7 +75,7 @@ impl SourceThread {
         }
         self.page = Page { offset: 0, rows: batch.num_rows() };
         if let Some((_, importer)) = &mut self.importer {
-            importer.set_batch(batch);
+            importer.set_batch(&batch)?;
         }
         Ok(())
     }

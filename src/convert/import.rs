@@ -1,10 +1,12 @@
 //! Record batches to chunks.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, RecordBatch, StructArray};
-use arrow_schema::{Field, Schema};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use cxx::UniquePtr;
 
 use super::export::{conversion, defect};
@@ -14,25 +16,35 @@ use crate::error::Error;
 /// Reads batches of one schema. One per source thread.
 pub struct Importer {
     reader: UniquePtr<ffi::ArrowReader>,
+    /// The schema that DuckDB is given.
+    schema: SchemaRef,
 }
 
 impl Importer {
     /// An importer of batches of this schema.
     pub fn new(context: Pin<&mut ffi::ClientContext>, schema: &Schema) -> Result<Self, Error> {
-        let mut exported = FFI_ArrowSchema::try_from(schema).map_err(defect)?;
+        let fields: Vec<_> = schema.fields().iter().map(readable).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let mut exported = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(defect)?;
         let pointer: *mut FFI_ArrowSchema = &raw mut exported;
         // SAFETY: the pointer is to a live schema of the C data interface; DuckDB takes its contents over.
         let reader = unsafe { ffi::new_arrow_reader(context, pointer.cast()) }.map_err(conversion)?;
-        Ok(Self { reader })
+        Ok(Self { reader, schema })
     }
 
     /// Makes a batch the one that [`read`](Self::read) reads from.
-    pub fn set_batch(&mut self, batch: RecordBatch) {
-        let rows: StructArray = batch.into();
+    pub fn set_batch(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns.map(|(column, field)| {
+            if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
+        });
+        let columns = columns.collect::<Result<_, _>>().map_err(defect)?;
+        let rows = StructArray::try_new_with_length(self.schema.fields().clone(), columns, None, batch.num_rows()).map_err(defect)?;
         let mut exported = FFI_ArrowArray::new(&rows.to_data());
         let pointer: *mut FFI_ArrowArray = &raw mut exported;
         // SAFETY: the pointer is to a live array of the C data interface and of the reader's schema; DuckDB takes its contents over.
         unsafe { self.reader.pin_mut().set_batch(pointer.cast()) };
+        Ok(())
     }
 
     /// Fills the chunk with rows `[offset, offset + rows)` of these columns of the batch, cast to the types of the chunk. The rows
@@ -46,6 +58,28 @@ impl Importer {
         chunk: Pin<&mut ffi::DataChunk>,
     ) -> Result<(), Error> {
         self.reader.pin_mut().read(context, offset, rows, columns, chunk).map_err(conversion)
+    }
+}
+
+/// The field in a form that DuckDB's converter reads: it takes the indexes of a dictionary below a fixed-size list for its values.
+fn readable(field: &FieldRef) -> FieldRef {
+    let data_type = readable_type(field.data_type(), false);
+    if data_type == *field.data_type() { Arc::clone(field) } else { Arc::new(field.as_ref().clone().with_data_type(data_type)) }
+}
+
+fn readable_type(data_type: &DataType, in_array: bool) -> DataType {
+    let child = |field: &FieldRef, in_array: bool| {
+        let data_type = readable_type(field.data_type(), in_array);
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    };
+    match data_type {
+        DataType::Dictionary(_, values) if in_array => readable_type(values, in_array),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(child(field, true), *size),
+        DataType::List(field) => DataType::List(child(field, in_array)),
+        DataType::LargeList(field) => DataType::LargeList(child(field, in_array)),
+        DataType::Map(field, sorted) => DataType::Map(child(field, in_array), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| child(field, in_array)).collect()),
+        other => other.clone(),
     }
 }
 

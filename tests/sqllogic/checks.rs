@@ -243,14 +243,14 @@ fn indented(text: &str) -> String {
 }
 
 fn clipped(lines: &[String]) -> String {
-    let mut text = lines.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("\n");
+    let mut parts: Vec<String> = lines.iter().take(SHOWN).cloned().collect();
     if lines.is_empty() {
-        text.push_str("(no rows)");
+        parts.push("(no rows)".to_owned());
     }
     if lines.len() > SHOWN {
-        text.push_str(&format!("\n… {} more", lines.len() - SHOWN));
+        parts.push(format!("… {} more", lines.len() - SHOWN));
     }
-    text
+    parts.join("\n")
 }
 
 fn shown(table: &Table) -> String {

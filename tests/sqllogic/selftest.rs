@@ -2,6 +2,8 @@
 //!
 //! `unit` tests the modules one by one; what stands here runs whole scripts against DuckDB, without the extension.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests may stop at the first surprise, as tests do")]
+
 mod checks;
 mod compare;
 mod database;
@@ -161,7 +163,8 @@ fn results_of_many_chunks_keep_their_order() {
 
 /// What `N values hashing to` stands for, computed in another way.
 fn hash_of_pairs() -> String {
-    let text: String = (0..10_000).map(|i| format!("{i}\n{i}\n")).collect();
+    let lines: Vec<String> = (0..10_000).flat_map(|i| [i.to_string(), i.to_string()]).collect();
+    let text = format!("{}\n", lines.join("\n"));
     printer::Printer::new().and_then(|printer| printer.md5(&text)).expect("a digest")
 }
 

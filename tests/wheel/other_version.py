@@ -1,12 +1,13 @@
-"""LOAD in the wheel of another DuckDB version must give DuckDB's plain message: other_version.py EXTENSION URL"""
+"""LOAD in the wheel of another DuckDB version must give DuckDB's plain message: other_version.py EXTENSION URL VERSION"""
 
 import sys
 
 import duckdb
 
-extension = sys.argv[1]
+extension, _, version = sys.argv[1:]
+assert f"v{duckdb.__version__}" != version, "this wheel is the right one"
+
 connection = duckdb.connect(config={"allow_unsigned_extensions": True})
-assert duckdb.__version__ != "2.0.0", "this wheel is the right one"
 
 try:
     connection.execute(f"LOAD '{extension}'")
@@ -15,6 +16,6 @@ except duckdb.Error as error:
 else:
     raise AssertionError("the wrong version was accepted")
 
-assert "built specifically for DuckDB version 'v2.0.0'" in message, message
+assert f"built specifically for DuckDB version '{version}'" in message, message
 assert f"this version of DuckDB is 'v{duckdb.__version__}'" in message, message
 assert connection.execute("SELECT 42").fetchone() == (42,)

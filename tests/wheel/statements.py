@@ -1,10 +1,12 @@
-"""A handful of statements in the wheel that the extension was built for: statements.py EXTENSION URL"""
+"""A handful of statements in the wheel that the extension was built for: statements.py EXTENSION URL VERSION"""
 
 import sys
 
 import duckdb
 
-extension, url = sys.argv[1:]
+extension, url, version = sys.argv[1:]
+assert f"v{duckdb.__version__}" == version, duckdb.__version__
+
 connection = duckdb.connect(config={"allow_unsigned_extensions": True})
 connection.execute(f"LOAD '{extension}'")
 
