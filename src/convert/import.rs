@@ -4,9 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{Array, RecordBatch, StructArray};
-use arrow_cast::cast;
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, MapArray, RecordBatch, StructArray};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::take::take;
 use cxx::UniquePtr;
 
 use super::export::{conversion, defect};
@@ -36,7 +37,7 @@ impl Importer {
     pub fn set_batch(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         let columns = batch.columns().iter().zip(self.schema.fields());
         let columns = columns.map(|(column, field)| {
-            if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
+            if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { decoded(column, field.data_type()) }
         });
         let columns = columns.collect::<Result<_, _>>().map_err(defect)?;
         let rows = StructArray::try_new_with_length(self.schema.fields().clone(), columns, None, batch.num_rows()).map_err(defect)?;
@@ -76,11 +77,45 @@ fn readable_type(data_type: &DataType, in_array: bool) -> DataType {
         DataType::Dictionary(_, values) if in_array => readable_type(values, in_array),
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(child(field, true), *size),
         DataType::List(field) => DataType::List(child(field, in_array)),
-        DataType::LargeList(field) => DataType::LargeList(child(field, in_array)),
         DataType::Map(field, sorted) => DataType::Map(child(field, in_array), *sorted),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(|field| child(field, in_array)).collect()),
         other => other.clone(),
     }
+}
+
+/// The array in the form that [`readable_type`] chose for it.
+fn decoded(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, ArrowError> {
+    if array.data_type() == target {
+        return Ok(Arc::clone(array));
+    }
+    Ok(match target {
+        DataType::FixedSizeList(field, size) => {
+            let list = array.as_fixed_size_list();
+            let values = decoded(list.values(), field.data_type())?;
+            Arc::new(FixedSizeListArray::try_new(Arc::clone(field), *size, values, list.nulls().cloned())?)
+        }
+        DataType::List(field) => {
+            let list = array.as_list::<i32>();
+            let values = decoded(list.values(), field.data_type())?;
+            Arc::new(ListArray::try_new(Arc::clone(field), list.offsets().clone(), values, list.nulls().cloned())?)
+        }
+        DataType::Map(field, sorted) => {
+            let map = array.as_map();
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            let entries = decoded(&entries, field.data_type())?.as_struct().clone();
+            Arc::new(MapArray::try_new(Arc::clone(field), map.offsets().clone(), entries, map.nulls().cloned(), *sorted)?)
+        }
+        DataType::Struct(fields) => {
+            let parts = array.as_struct();
+            let columns = parts.columns().iter().zip(fields).map(|(column, field)| decoded(column, field.data_type()));
+            let columns = columns.collect::<Result<_, _>>()?;
+            Arc::new(StructArray::try_new_with_length(fields.clone(), columns, parts.nulls().cloned(), parts.len())?)
+        }
+        _ => {
+            let dictionary = array.as_any_dictionary();
+            decoded(&take(dictionary.values(), dictionary.keys(), None)?, target)?
+        }
+    })
 }
 
 /// The DuckDB types of a server's schema. Where a field is the same as an input column (by name and Arrow form) it gets that column's
