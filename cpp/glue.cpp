@@ -34,6 +34,7 @@ std::unique_ptr<std::vector<Value>> value_parts(const Value &value) {
         add(duckdb::ArrayValue::GetChildren(value));
         break;
     case duckdb::LogicalTypeId::STRUCT:
+    case duckdb::LogicalTypeId::TUPLE:
         add(duckdb::StructValue::GetChildren(value));
         break;
     default:
