@@ -12,8 +12,8 @@ using duckdb::ArrowToDuckDBConversion;
 using duckdb::LogicalType;
 using duckdb::LogicalTypeId;
 
-//! Types whose plain Arrow form would come back as another type; only these travel in DuckDB's lossless forms, so that servers see
-//! ordinary booleans and the like.
+//! Types whose plain Arrow form would come back as another type; only these travel in DuckDB's lossless forms, so that
+//! servers see ordinary booleans and the like.
 static bool NeedsLosslessForm(const LogicalType &type) {
     return duckdb::TypeVisitor::Contains(type, [](const LogicalType &part) {
         switch (part.id()) {
@@ -30,8 +30,7 @@ static bool NeedsLosslessForm(const LogicalType &type) {
 }
 
 ArrowWriter::ArrowWriter(duckdb::ClientContext &context_p, duckdb::vector<LogicalType> types_p)
-    : context(context_p), types(std::move(types_p)), appenders(types.size()) {
-}
+    : context(context_p), types(std::move(types_p)), appenders(types.size()) {}
 
 duckdb::ClientProperties ArrowWriter::Properties(const LogicalType &type) const {
     return duckdb::ClientProperties("UTC", duckdb::ArrowOffsetSize::REGULAR, false, false, NeedsLosslessForm(type),
@@ -40,10 +39,10 @@ duckdb::ClientProperties ArrowWriter::Properties(const LogicalType &type) const 
 
 duckdb::ArrowAppender &ArrowWriter::Appender(std::size_t column) {
     if (!appenders[column]) {
-        const duckdb::vector<LogicalType> type {types[column]};
-        appenders[column] = std::make_unique<duckdb::ArrowAppender>(
-            type, STANDARD_VECTOR_SIZE, Properties(types[column]),
-            duckdb::ArrowTypeExtensionData::GetExtensionTypes(context, type));
+        const duckdb::vector<LogicalType> type{types[column]};
+        appenders[column] =
+            std::make_unique<duckdb::ArrowAppender>(type, STANDARD_VECTOR_SIZE, Properties(types[column]),
+                                                    duckdb::ArrowTypeExtensionData::GetExtensionTypes(context, type));
     }
     return *appenders[column];
 }

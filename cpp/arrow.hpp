@@ -1,5 +1,5 @@
-// DuckDB vectors to Arrow arrays and back, by DuckDB's own converters. All of DuckDB's Arrow options are set here: the session's must
-// not change what goes over the wire.
+// DuckDB vectors to Arrow arrays and back, by DuckDB's own converters. All of DuckDB's Arrow options are set here: the
+// session's must not change what goes over the wire.
 #pragma once
 
 #include "duckdb.hpp"
@@ -62,12 +62,14 @@ public:
     const duckdb::LogicalType &column_type(std::size_t column) const;
     //! Takes ownership of a batch (a struct array) and makes it the current one.
     void set_batch(ArrowArray *batch);
-    //! Gives rows [offset, offset + rows) of the current batch: vector i is column `columns[i]`, cast to the vector's type.
-    void read(duckdb::ClientContext &context, std::size_t offset, std::size_t rows, rust::Slice<const std::size_t> columns,
-              duckdb::DataChunk &chunk);
+    //! Gives rows [offset, offset + rows) of the current batch: vector i is column `columns[i]`, cast to the vector's
+    //! type.
+    void read(duckdb::ClientContext &context, std::size_t offset, std::size_t rows,
+              rust::Slice<const std::size_t> columns, duckdb::DataChunk &chunk);
 
 private:
-    void ReadColumn(duckdb::ClientContext &context, std::size_t column, std::size_t offset, std::size_t rows, duckdb::Vector &out);
+    void ReadColumn(duckdb::ClientContext &context, std::size_t column, std::size_t offset, std::size_t rows,
+                    duckdb::Vector &out);
 
     duckdb::ArrowTableSchema table;
     duckdb::vector<duckdb::LogicalType> types;

@@ -1,4 +1,5 @@
-// What LOAD does: registers the table function, the optimizer extension that puts the operator into plans, and the settings.
+// What LOAD does: registers the table function, the optimizer extension that puts the operator into plans, and the
+// settings.
 #include "exception.hpp"
 #include "logical_call.hpp"
 #include "table_function.hpp"
@@ -14,19 +15,16 @@ namespace {
 //! Owned by the database instance: its end is the last moment at which background requests may still be awaited.
 class Lifetime final : public duckdb::OptimizerExtensionInfo {
 public:
-    Lifetime() {
-        database_opened();
-    }
-    ~Lifetime() override {
-        database_closed();
-    }
+    Lifetime() { database_opened(); }
+    ~Lifetime() override { database_closed(); }
 };
 
 void Optimize(duckdb::OptimizerExtensionInput &, duckdb::unique_ptr<duckdb::LogicalOperator> &plan) {
     ReplaceCalls(plan);
 }
 
-//! DuckDB's callback for a changed setting does not say which one it is, so each has a callback of its own, made at compile time.
+//! DuckDB's callback for a changed setting does not say which one it is, so each has a callback of its own, made at
+//! compile time.
 constexpr std::size_t SETTING_COUNT = 3;
 
 //! DuckDB calls this before a new value is stored, so a value out of range never takes effect.
@@ -44,7 +42,8 @@ template <std::size_t... INDEX>
 void RegisterSettings(duckdb::DBConfig &config, std::index_sequence<INDEX...>) {
     const auto all = settings();
     if (all.size() != SETTING_COUNT) {
-        throw duckdb::InternalException("vgi: %llu settings, but %llu callbacks", static_cast<duckdb::idx_t>(all.size()),
+        throw duckdb::InternalException("vgi: %llu settings, but %llu callbacks",
+                                        static_cast<duckdb::idx_t>(all.size()),
                                         static_cast<duckdb::idx_t>(SETTING_COUNT));
     }
     (config.AddExtensionOption(duckdb::Identifier(std::string(all[INDEX].name)), std::string(all[INDEX].description),

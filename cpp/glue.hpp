@@ -1,5 +1,5 @@
-// What Rust may call in C++, and the C++ names of DuckDB's types that cross the bridge. The other direction, what C++ calls in
-// Rust, is declared by src/bridge.rs alone. Nothing here decides anything: see docs/ARCHITECTURE.md.
+// What Rust may call in C++, and the C++ names of DuckDB's types that cross the bridge. The other direction, what C++
+// calls in Rust, is declared by src/bridge.rs alone. Nothing here decides anything: see docs/ARCHITECTURE.md.
 #pragma once
 
 #include "arrow.hpp"

@@ -15,14 +15,13 @@ namespace vgi {
 using duckdb::idx_t;
 
 LogicalCall::LogicalCall(rust::Box<BoundCall> call_p, duckdb::TableIndex table_index_p)
-    : call(std::move(call_p)), table_index(table_index_p) {
-}
+    : call(std::move(call_p)), table_index(table_index_p) {}
 
 duckdb::unique_ptr<LogicalCall> LogicalCall::FromGet(duckdb::LogicalGet &get) {
     if (!get.projected_input.empty()) {
-        throw duckdb::NotImplementedException(
-            "vgi_call: a correlated LATERAL call of '%s' is not supported, because the function needs its whole input at once",
-            std::string(get.bind_data->Cast<CallData>().call->function_name()));
+        throw duckdb::NotImplementedException("vgi_call: a correlated LATERAL call of '%s' is not supported, because "
+                                              "the function needs its whole input at once",
+                                              std::string(get.bind_data->Cast<CallData>().call->function_name()));
     }
     auto result = duckdb::make_uniq<LogicalCall>(get.bind_data->Cast<CallData>().call->share(), get.table_index);
     auto &column_ids = get.GetColumnIds();
@@ -55,12 +54,13 @@ duckdb::unique_ptr<LogicalCall> LogicalCall::Unoptimized(rust::Box<BoundCall> ca
         result->output_columns.push_back(i);
     }
     result->output_types = std::move(output_types);
-    // Without a reference to each of the child's columns, column pruning drops those that nobody above names, and the sink gets
-    // narrower chunks than it was bound for.
+    // Without a reference to each of the child's columns, column pruning drops those that nobody above names, and the
+    // sink gets narrower chunks than it was bound for.
     child->ResolveOperatorTypes();
     auto bindings = child->GetColumnBindings();
     for (idx_t i = 0; i < bindings.size(); i++) {
-        result->expressions.push_back(duckdb::make_uniq<duckdb::BoundColumnRefExpression>(child->types[i], bindings[i]));
+        result->expressions.push_back(
+            duckdb::make_uniq<duckdb::BoundColumnRefExpression>(child->types[i], bindings[i]));
     }
     result->children.push_back(std::move(child));
     result->ResolveOperatorTypes();
@@ -91,8 +91,10 @@ void LogicalCall::ResolveTypes() {
     types = output_types;
 }
 
-//! The types that the call was bound with are what the server was told; the optimizer may have narrowed the child's since.
-static duckdb::PhysicalOperator &CastToBoundTypes(duckdb::ClientContext &context, duckdb::PhysicalPlanGenerator &planner,
+//! The types that the call was bound with are what the server was told; the optimizer may have narrowed the child's
+//! since.
+static duckdb::PhysicalOperator &CastToBoundTypes(duckdb::ClientContext &context,
+                                                  duckdb::PhysicalPlanGenerator &planner,
                                                   duckdb::PhysicalOperator &child, const BoundCall &call) {
     const auto count = call.input_count();
     if (child.types.size() != count) {
@@ -119,7 +121,8 @@ static duckdb::PhysicalOperator &CastToBoundTypes(duckdb::ClientContext &context
     return projection;
 }
 
-duckdb::PhysicalOperator &LogicalCall::CreatePlan(duckdb::ClientContext &context, duckdb::PhysicalPlanGenerator &planner) {
+duckdb::PhysicalOperator &LogicalCall::CreatePlan(duckdb::ClientContext &context,
+                                                  duckdb::PhysicalPlanGenerator &planner) {
     auto &child = CastToBoundTypes(context, planner, planner.CreatePlan(*children[0]), *call);
     rust::Vec<std::size_t> columns;
     for (auto column : output_columns) {

@@ -24,7 +24,8 @@ public:
     std::string GetName() const override;
     std::string GetExtensionName() const override;
     bool SupportSerialization() const override;
-    duckdb::PhysicalOperator &CreatePlan(duckdb::ClientContext &context, duckdb::PhysicalPlanGenerator &planner) override;
+    duckdb::PhysicalOperator &CreatePlan(duckdb::ClientContext &context,
+                                         duckdb::PhysicalPlanGenerator &planner) override;
 
 protected:
     void ResolveTypes() override;

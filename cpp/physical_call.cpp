@@ -9,32 +9,26 @@ namespace {
 //! One execution of the call, shared by all sink and source threads.
 class SinkState final : public duckdb::GlobalSinkState {
 public:
-    explicit SinkState(rust::Box<Execution> execution_p) : execution(std::move(execution_p)) {
-    }
+    explicit SinkState(rust::Box<Execution> execution_p) : execution(std::move(execution_p)) {}
     rust::Box<Execution> execution;
 };
 
 class SinkThreadState final : public duckdb::LocalSinkState {
 public:
-    explicit SinkThreadState(rust::Box<SinkThread> thread_p) : thread(std::move(thread_p)) {
-    }
+    explicit SinkThreadState(rust::Box<SinkThread> thread_p) : thread(std::move(thread_p)) {}
     rust::Box<SinkThread> thread;
 };
 
 class SourceState final : public duckdb::GlobalSourceState {
 public:
-    explicit SourceState(duckdb::idx_t max_threads_p) : max_threads(max_threads_p) {
-    }
-    duckdb::idx_t MaxThreads() override {
-        return max_threads;
-    }
+    explicit SourceState(duckdb::idx_t max_threads_p) : max_threads(max_threads_p) {}
+    duckdb::idx_t MaxThreads() override { return max_threads; }
     duckdb::idx_t max_threads;
 };
 
 class SourceThreadState final : public duckdb::LocalSourceState {
 public:
-    explicit SourceThreadState(rust::Box<SourceThread> thread_p) : thread(std::move(thread_p)) {
-    }
+    explicit SourceThreadState(rust::Box<SourceThread> thread_p) : thread(std::move(thread_p)) {}
     rust::Box<SourceThread> thread;
 };
 
@@ -42,8 +36,7 @@ public:
 
 PhysicalCall::PhysicalCall(duckdb::PhysicalPlan &physical_plan, duckdb::vector<duckdb::LogicalType> types,
                            rust::Box<CallPlan> plan_p, duckdb::idx_t estimated_cardinality)
-    : PhysicalOperator(physical_plan, TYPE, std::move(types), estimated_cardinality), plan(std::move(plan_p)) {
-}
+    : PhysicalOperator(physical_plan, TYPE, std::move(types), estimated_cardinality), plan(std::move(plan_p)) {}
 
 std::string PhysicalCall::GetName() const {
     return "VGI_TABLE_BUFFERING";
@@ -66,7 +59,8 @@ duckdb::unique_ptr<duckdb::GlobalSinkState> PhysicalCall::GetGlobalSinkState(duc
 
 duckdb::unique_ptr<duckdb::LocalSinkState> PhysicalCall::GetLocalSinkState(duckdb::ExecutionContext &context) const {
     auto &global = sink_state->Cast<SinkState>();
-    return duckdb::make_uniq<SinkThreadState>(Forward([&] { return global.execution->new_sink_thread(context.client); }));
+    return duckdb::make_uniq<SinkThreadState>(
+        Forward([&] { return global.execution->new_sink_thread(context.client); }));
 }
 
 duckdb::SinkResultType PhysicalCall::Sink(duckdb::ExecutionContext &context, duckdb::DataChunk &chunk,

@@ -11,8 +11,8 @@ class PhysicalCall final : public duckdb::PhysicalOperator {
 public:
     static constexpr const duckdb::PhysicalOperatorType TYPE = duckdb::PhysicalOperatorType::EXTENSION;
 
-    PhysicalCall(duckdb::PhysicalPlan &physical_plan, duckdb::vector<duckdb::LogicalType> types, rust::Box<CallPlan> plan,
-                 duckdb::idx_t estimated_cardinality);
+    PhysicalCall(duckdb::PhysicalPlan &physical_plan, duckdb::vector<duckdb::LogicalType> types,
+                 rust::Box<CallPlan> plan, duckdb::idx_t estimated_cardinality);
 
     std::string GetName() const override;
     duckdb::InsertionOrderPreservingMap<std::string> ParamsToString() const override;

@@ -13,8 +13,7 @@ using duckdb::Identifier;
 using duckdb::LogicalType;
 using duckdb::TableFunctionBindInput;
 
-CallData::CallData(rust::Box<BoundCall> call_p) : call(std::move(call_p)) {
-}
+CallData::CallData(rust::Box<BoundCall> call_p) : call(std::move(call_p)) {}
 
 duckdb::unique_ptr<duckdb::FunctionData> CallData::Copy() const {
     return duckdb::make_uniq<CallData>(call->share());
@@ -31,7 +30,8 @@ static std::string TextArgument(const duckdb::Value &value) {
 //! Hands the call's parameters to Rust and gets the bound call back: one `bind` request to the server.
 static rust::Box<BoundCall> BindCall(ClientContext &context, TableFunctionBindInput &input) {
     return Forward([&] {
-        auto request = new_call_request(TextArgument(input.inputs[0]), TextArgument(input.inputs[1]), TextArgument(input.inputs[2]));
+        auto request = new_call_request(TextArgument(input.inputs[0]), TextArgument(input.inputs[1]),
+                                        TextArgument(input.inputs[2]));
         for (duckdb::idx_t i = 0; i < input.input_table_types.size(); i++) {
             request->add_input_column(input.input_table_names[i].GetIdentifierName(), input.input_table_types[i]);
         }
@@ -52,16 +52,19 @@ static void AddColumns(const BoundCall &call, duckdb::vector<LogicalType> &types
 }
 
 static duckdb::unique_ptr<duckdb::FunctionData> Bind(ClientContext &context, TableFunctionBindInput &input,
-                                                     duckdb::vector<LogicalType> &types, duckdb::vector<Identifier> &names) {
+                                                     duckdb::vector<LogicalType> &types,
+                                                     duckdb::vector<Identifier> &names) {
     auto data = duckdb::make_uniq<CallData>(BindCall(context, input));
     AddColumns(*data->call, types, names);
     return std::move(data);
 }
 
-//! Called before `Bind`. Where the optimizer extension will not run, the plan must hold the operator from the start; everywhere else
-//! a LogicalGet goes through the optimizer, since only that one gets projections pushed into it, and is replaced at its end.
+//! Called before `Bind`. Where the optimizer extension will not run, the plan must hold the operator from the start;
+//! everywhere else a LogicalGet goes through the optimizer, since only that one gets projections pushed into it, and is
+//! replaced at its end.
 static duckdb::unique_ptr<duckdb::LogicalOperator> BindOperator(ClientContext &context, TableFunctionBindInput &input,
-                                                                duckdb::TableIndex bind_index, duckdb::vector<Identifier> &names) {
+                                                                duckdb::TableIndex bind_index,
+                                                                duckdb::vector<Identifier> &names) {
     if (!input.input_plan || !*input.input_plan ||
         !duckdb::Optimizer::OptimizerDisabled(context, duckdb::OptimizerType::EXTENSION)) {
         return nullptr;
@@ -72,16 +75,19 @@ static duckdb::unique_ptr<duckdb::LogicalOperator> BindOperator(ClientContext &c
     return LogicalCall::Unoptimized(std::move(call), bind_index, std::move(types), std::move(*input.input_plan));
 }
 
-//! A LogicalGet that takes a subquery must have an in-out function. This one runs only if the plan escaped the replacement.
-static duckdb::OperatorResultType NeverReplaced(duckdb::ExecutionContext &, duckdb::TableFunctionInput &, duckdb::DataChunk &,
-                                                duckdb::DataChunk &) {
-    throw duckdb::NotImplementedException("vgi_call: this plan was not rewritten into the buffering operator, because DuckDB's "
-                                          "optimizer extensions did not run on it");
+//! A LogicalGet that takes a subquery must have an in-out function. This one runs only if the plan escaped the
+//! replacement.
+static duckdb::OperatorResultType NeverReplaced(duckdb::ExecutionContext &, duckdb::TableFunctionInput &,
+                                                duckdb::DataChunk &, duckdb::DataChunk &) {
+    throw duckdb::NotImplementedException(
+        "vgi_call: this plan was not rewritten into the buffering operator, because DuckDB's "
+        "optimizer extensions did not run on it");
 }
 
 duckdb::TableFunction CallFunction() {
     duckdb::TableFunction function(
-        "vgi_call", {LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::TABLE}, nullptr, Bind);
+        "vgi_call", {LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::TABLE}, nullptr,
+        Bind);
     function.GetSignature().WithTypedKwargs("options", [](duckdb::TypedKwargs &options) {
         options.Add("args", LogicalType::ANY).Add("named", LogicalType::ANY).Add("schema", LogicalType::VARCHAR);
     });

@@ -1,7 +1,7 @@
 //! The door between C++ and Rust: every function that either side calls in the other is declared here.
 //!
-//! A panic must not reach C++, so everything that does work runs inside [`contain`]. `unsafe` stands in this file only: DuckDB's
-//! objects come in as references that C++ guarantees for the duration of a call.
+//! A panic must not reach C++, so everything that does work runs inside `contain`. `unsafe` stands here and in `convert`, where Arrow
+//! structures change hands. DuckDB's objects come in as references that C++ guarantees for the duration of a call.
 #![allow(
     missing_docs,
     reason = "the docs of bridged functions stand at their C++ declarations and on the types behind them"
@@ -22,6 +22,14 @@ use crate::call::{BoundCall, CallRequest};
 use crate::error::{Error, ExceptionClass};
 use crate::settings;
 
+#[allow(
+    unused_qualifications,
+    let_underscore_drop,
+    clippy::panic,
+    clippy::missing_safety_doc,
+    clippy::unnecessary_box_returns,
+    reason = "the code that the bridge generates, and boxes, which are how it hands Rust values to C++"
+)]
 #[cxx::bridge(namespace = "vgi")]
 pub mod ffi {
     /// A setting to register.
@@ -281,6 +289,7 @@ impl CallRequest {
 }
 
 impl BoundCall {
+    #[allow(clippy::unnecessary_box_returns, reason = "C++ holds Rust values in boxes")]
     fn share(&self) -> Box<Self> {
         Box::new(self.clone())
     }

@@ -33,7 +33,7 @@ pub(super) struct Shared {
 struct State {
     remote: Remote,
     /// Ids that process calls returned, with the place of each in source order where there is one.
-    state_ids: Vec<StateId>,
+    ids: Vec<StateId>,
     /// Finalize streams that no source thread has taken yet.
     streams: VecDeque<Bytes>,
     /// The first error of any thread; all others stop with it, so that the user sees the cause and not its echo.
@@ -74,7 +74,7 @@ impl Execution {
     /// After all sink threads have ended: combines. Empty input is combined too, so that a function can give its row for no rows.
     pub fn end_of_input(&self, interrupt: &dyn Interrupt) -> Result<(), Error> {
         let remote = self.shared.running(interrupt)?;
-        let mut ids = std::mem::take(&mut self.shared.lock().state_ids);
+        let mut ids = std::mem::take(&mut self.shared.lock().ids);
         // stable: ids without an index keep the order of each thread
         ids.sort_by_key(|entry| entry.batch_index);
         let ids = ids.into_iter().map(|entry| entry.id).collect();
@@ -160,7 +160,7 @@ impl Shared {
 
     /// Takes over the ids of a sink thread.
     pub(super) fn add_state_ids(&self, ids: Vec<StateId>) {
-        self.lock().state_ids.extend(ids);
+        self.lock().ids.extend(ids);
     }
 
     /// The next finalize stream, or `None` when all are taken. The execution is let go with the last one: its destructor runs as

@@ -41,7 +41,7 @@ mod tests {
         let mut merging = Merging::new(usize::MAX);
         let mut sizes = Vec::new();
         for _ in 0..52 {
-            let chunks = (1..).find(|&chunks| merging.is_full(chunks, 0)).unwrap();
+            let chunks = (1..1000).find(|&chunks| merging.is_full(chunks, 0)).unwrap();
             sizes.push(chunks);
             merging.request_sent();
         }

@@ -82,13 +82,13 @@ fn by_name(
 ) -> Result<Vec<(Field, ArrayRef)>, Error> {
     let Some(named) = named else { return Ok(Vec::new()) };
     let what = |error: cxx::Exception| refuse(function, error.what());
-    let names = ffi::part_names(named).map_err(what)?;
+    let given = ffi::part_names(named).map_err(what)?;
     let values = ffi::value_parts(named).map_err(what)?;
-    if names.is_empty() {
+    if given.is_empty() {
         return Err(refuse(function, "wants its named arguments as a struct, such as named := {'name': value}"));
     }
     let values = values.as_ref().into_iter().flatten();
-    names
+    given
         .iter()
         .zip(values)
         .map(|(name, value)| {

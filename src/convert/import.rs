@@ -3,8 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::cast::AsArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, MapArray, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
@@ -37,10 +37,15 @@ impl Importer {
     pub fn set_batch(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         let columns = batch.columns().iter().zip(self.schema.fields());
         let columns = columns.map(|(column, field)| {
-            if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { decoded(column, field.data_type()) }
+            if column.data_type() == field.data_type() {
+                Ok(Arc::clone(column))
+            } else {
+                decoded(column, field.data_type())
+            }
         });
         let columns = columns.collect::<Result<_, _>>().map_err(defect)?;
-        let rows = StructArray::try_new_with_length(self.schema.fields().clone(), columns, None, batch.num_rows()).map_err(defect)?;
+        let rows = StructArray::try_new_with_length(self.schema.fields().clone(), columns, None, batch.num_rows())
+            .map_err(defect)?;
         let mut exported = FFI_ArrowArray::new(&rows.to_data());
         let pointer: *mut FFI_ArrowArray = &raw mut exported;
         // SAFETY: the pointer is to a live array of the C data interface and of the reader's schema; DuckDB takes its contents over.
@@ -65,7 +70,11 @@ impl Importer {
 /// The field in a form that DuckDB's converter reads: it takes the indexes of a dictionary below a fixed-size list for its values.
 fn readable(field: &FieldRef) -> FieldRef {
     let data_type = readable_type(field.data_type(), false);
-    if data_type == *field.data_type() { Arc::clone(field) } else { Arc::new(field.as_ref().clone().with_data_type(data_type)) }
+    if data_type == *field.data_type() {
+        Arc::clone(field)
+    } else {
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    }
 }
 
 fn readable_type(data_type: &DataType, in_array: bool) -> DataType {
@@ -103,7 +112,13 @@ fn decoded(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, ArrowError> 
             let map = array.as_map();
             let entries: ArrayRef = Arc::new(map.entries().clone());
             let entries = decoded(&entries, field.data_type())?.as_struct().clone();
-            Arc::new(MapArray::try_new(Arc::clone(field), map.offsets().clone(), entries, map.nulls().cloned(), *sorted)?)
+            Arc::new(MapArray::try_new(
+                Arc::clone(field),
+                map.offsets().clone(),
+                entries,
+                map.nulls().cloned(),
+                *sorted,
+            )?)
         }
         DataType::Struct(fields) => {
             let parts = array.as_struct();

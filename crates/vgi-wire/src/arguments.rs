@@ -30,7 +30,12 @@ pub struct Argument {
 
 /// The arguments that a declaration schema lists, without the table parameter.
 pub fn declared(schema: &Schema) -> Vec<Argument> {
-    schema.fields().iter().filter(|field| field.metadata().get("vgi_type").map(String::as_str) != Some("table")).map(|field| argument(field)).collect()
+    schema
+        .fields()
+        .iter()
+        .filter(|field| field.metadata().get("vgi_type").map(String::as_str) != Some("table"))
+        .map(|field| argument(field))
+        .collect()
 }
 
 fn argument(field: &Field) -> Argument {
@@ -56,8 +61,14 @@ fn argument(field: &Field) -> Argument {
 ///
 /// # Errors
 /// When a value does not have exactly one row.
-pub fn encode_values(positional: Vec<(Field, ArrayRef)>, named: Vec<(Field, ArrayRef)>) -> Result<RecordBatch, WireError> {
-    let positional = positional.into_iter().enumerate().map(|(index, (field, value))| (field.with_name(format!("positional_{index}")), value));
+pub fn encode_values(
+    positional: Vec<(Field, ArrayRef)>,
+    named: Vec<(Field, ArrayRef)>,
+) -> Result<RecordBatch, WireError> {
+    let positional = positional
+        .into_iter()
+        .enumerate()
+        .map(|(index, (field, value))| (field.with_name(format!("positional_{index}")), value));
     let named = named.into_iter().map(|(field, value)| {
         let name = format!("named_{}", field.name());
         (field.with_name(name), value)
@@ -88,7 +99,11 @@ pub struct Values {
 /// When it is not one row with a struct column, or a position is missing.
 pub fn decode_values(batch: &RecordBatch) -> Result<Values, WireError> {
     let wrong = || WireError::protocol("arguments must be one row with a struct column");
-    let args = batch.columns().first().and_then(|column| arrow_array::cast::AsArray::as_struct_opt(column)).ok_or_else(wrong)?;
+    let args = batch
+        .columns()
+        .first()
+        .and_then(|column| arrow_array::cast::AsArray::as_struct_opt(column))
+        .ok_or_else(wrong)?;
     if batch.num_rows() != 1 {
         return Err(wrong());
     }
@@ -97,7 +112,9 @@ pub fn decode_values(batch: &RecordBatch) -> Result<Values, WireError> {
     for (field, column) in args.fields().iter().zip(args.columns()) {
         if let Some(name) = field.name().strip_prefix("named_") {
             values.named.push((name.to_owned(), Arc::clone(column)));
-        } else if let Some(index) = field.name().strip_prefix("positional_").and_then(|index| index.parse::<usize>().ok()) {
+        } else if let Some(index) =
+            field.name().strip_prefix("positional_").and_then(|index| index.parse::<usize>().ok())
+        {
             positional.push((index, Arc::clone(column)));
         }
     }

@@ -85,7 +85,8 @@ pub const GENERATIONS: &[Generation] = &[
 
 /// The supported versions, for messages.
 pub(crate) fn supported() -> String {
-    let names: Vec<_> = GENERATIONS.iter().map(|generation| format!("{}.{}", generation.major, generation.minor)).collect();
+    let names: Vec<_> =
+        GENERATIONS.iter().map(|generation| format!("{}.{}", generation.major, generation.minor)).collect();
     names.join(", ")
 }
 
@@ -170,7 +171,9 @@ mod tests {
 
     #[test]
     fn an_unknown_version_is_refused_with_both() {
-        for (protocol, version) in [(Some("vgi.v2"), "2.9.0"), (Some("vgi.v4"), "4.0.0"), (None, "1.4.0"), (Some("vgi.v2"), "two")] {
+        for (protocol, version) in
+            [(Some("vgi.v2"), "2.9.0"), (Some("vgi.v4"), "4.0.0"), (None, "1.4.0"), (Some("vgi.v2"), "two")]
+        {
             let message = Dialect::select(protocol, Some(version)).unwrap_err().to_string();
             assert!(message.contains(version) && message.contains("2.2"), "{message}");
         }

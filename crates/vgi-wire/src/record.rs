@@ -9,8 +9,9 @@ use arrow_array::builder::{BinaryBuilder, Int64Builder, ListBuilder, MapBuilder,
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray,
-    ListArray, RecordBatch, RecordBatchOptions, StringArray, StructArray, make_array, new_empty_array, new_null_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int16Array, Int32Array, Int64Array,
+    LargeBinaryArray, ListArray, RecordBatch, RecordBatchOptions, StringArray, StructArray, make_array,
+    new_empty_array, new_null_array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_data::ArrayData;
@@ -130,7 +131,9 @@ impl RecordBuilder {
     #[must_use]
     pub fn blobs<B: AsRef<[u8]>>(self, name: &str, values: &[B]) -> Self {
         let mut builder = ListBuilder::new(BinaryBuilder::new());
-        values.iter().for_each(|value| builder.values().append_value(value));
+        for value in values {
+            builder.values().append_value(value);
+        }
         builder.append(true);
         self.add(name, false, Arc::new(builder.finish()))
     }
@@ -196,7 +199,7 @@ impl RecordBuilder {
     pub fn structs(self, name: &str, records: Vec<Self>) -> Result<Self, WireError> {
         let lengths = OffsetBuffer::from_lengths([records.len()]);
         let structs = records.into_iter().map(Self::into_struct).collect::<Result<Vec<_>, _>>()?;
-        let values: Vec<ArrayData> = structs.into_iter().map(|value| value.into_data()).collect();
+        let values: Vec<ArrayData> = structs.into_iter().map(Array::into_data).collect();
         let values = concat(&values)?;
         let item = FieldRef::new(Field::new("item", values.data_type().clone(), true));
         Ok(self.add(name, false, Arc::new(ListArray::new(item, lengths, values, None))))
@@ -333,7 +336,10 @@ impl<'a> Record<'a> {
     /// A list of texts; absent is empty.
     pub fn texts(&self, name: &str) -> Vec<String> {
         let Some(items) = self.items(name) else { return Vec::new() };
-        (0..items.len()).filter(|&row| items.is_valid(row)).filter_map(|row| text_at(&items, row).map(str::to_owned)).collect()
+        (0..items.len())
+            .filter(|&row| items.is_valid(row))
+            .filter_map(|row| text_at(&items, row).map(str::to_owned))
+            .collect()
     }
 
     /// A list of byte strings. A null element is an error, since ids must all arrive.
@@ -346,7 +352,9 @@ impl<'a> Record<'a> {
         }
         let items = Self::required(name, self.items(name))?;
         let wrong = || WireError::protocol(format!("field '{name}' is not a list of byte strings"));
-        (0..items.len()).map(|row| items.is_valid(row).then(|| bytes_at(&items, row)).flatten().ok_or_else(wrong)).collect()
+        (0..items.len())
+            .map(|row| items.is_valid(row).then(|| bytes_at(&items, row)).flatten().ok_or_else(wrong))
+            .collect()
     }
 
     /// A list of integers.

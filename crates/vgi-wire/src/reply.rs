@@ -45,7 +45,10 @@ impl LogLevel {
     }
 
     fn parse(word: &str) -> Self {
-        [Self::Trace, Self::Debug, Self::Warn, Self::Error].into_iter().find(|level| level.as_str() == word).unwrap_or(Self::Info)
+        [Self::Trace, Self::Debug, Self::Warn, Self::Error]
+            .into_iter()
+            .find(|level| level.as_str() == word)
+            .unwrap_or(Self::Info)
     }
 }
 
@@ -112,8 +115,10 @@ fn classify(batch: &Batch) -> Result<Role, WireError> {
 }
 
 fn remote_error(batch: &Batch, log_message: &str) -> RemoteError {
-    let extra = batch.get(meta::LOG_EXTRA).and_then(|extra| serde_json::from_str::<Value>(extra).ok()).unwrap_or_default();
-    let member = |name: &str| extra.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let extra =
+        batch.get(meta::LOG_EXTRA).and_then(|extra| serde_json::from_str::<Value>(extra).ok()).unwrap_or_default();
+    let member =
+        |name: &str| extra.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let exception_type = member("exception_type");
     let message = member("exception_message").unwrap_or_else(|| {
         let prefix = exception_type.as_ref().map(|name| format!("{name}: "));
@@ -196,7 +201,14 @@ pub struct Turn {
 
 impl Turn {
     fn read(stream: ipc::Stream) -> Result<Self, WireError> {
-        let mut turn = Self { schema: stream.schema, batches: Vec::new(), logs: Vec::new(), cursor: None, call: None, error: None };
+        let mut turn = Self {
+            schema: stream.schema,
+            batches: Vec::new(),
+            logs: Vec::new(),
+            cursor: None,
+            call: None,
+            error: None,
+        };
         for batch in stream.batches {
             if batch.batch.num_rows() > 0 {
                 // exchange-shaped streams put the token on the data itself
@@ -247,8 +259,12 @@ pub fn read_init(body: Bytes) -> Result<InitReply, Failure> {
         match classify(&batch)? {
             Role::Log(record) => logs.push(record),
             Role::Error(error) => return Err(Failure::Remote { error, logs }),
-            Role::Data if batch.batch.num_rows() == 1 && header.is_none() => header = Some(InitHeader::from_batch(&batch.batch)?),
-            Role::Data | Role::Token { .. } => return Err(WireError::protocol("the reply to init has no single header row").into()),
+            Role::Data if batch.batch.num_rows() == 1 && header.is_none() => {
+                header = Some(InitHeader::from_batch(&batch.batch)?);
+            }
+            Role::Data | Role::Token { .. } => {
+                return Err(WireError::protocol("the reply to init has no single header row").into());
+            }
         }
     }
     let header = header.ok_or_else(|| WireError::protocol("the reply to init has no header row"))?;

@@ -77,7 +77,8 @@ pub fn decode_call(body: Bytes) -> Result<Call, WireError> {
 /// When the body is not one stream with one batch that carries a cursor.
 pub fn decode_turn(body: Bytes) -> Result<(Tokens, bool), WireError> {
     let batch = only_batch(body)?;
-    let cursor = batch.get(meta::STREAM_STATE).ok_or_else(|| WireError::protocol("a turn without stream token"))?.to_owned();
+    let cursor =
+        batch.get(meta::STREAM_STATE).ok_or_else(|| WireError::protocol("a turn without stream token"))?.to_owned();
     let call = batch.get(meta::CALL_STATE).map(str::to_owned);
     Ok((Tokens { cursor, call }, batch.get(meta::CANCEL).is_some()))
 }
@@ -125,13 +126,16 @@ impl ReplyWriter {
     /// Never in practice.
     pub fn error(&mut self, error: &RemoteError) -> Result<(), WireError> {
         let message = error.to_string();
-        let extra = serde_json::json!({
-            "exception_type": error.exception_type,
-            "exception_message": error.message,
-            "traceback": error.traceback,
-        })
-        .to_string();
-        let mut metadata = vec![(meta::LOG_LEVEL, meta::EXCEPTION), (meta::LOG_MESSAGE, message.as_str()), (meta::LOG_EXTRA, extra.as_str())];
+        let mut extra = serde_json::Map::new();
+        extra.insert("exception_message".to_owned(), error.message.clone().into());
+        extra.extend(error.exception_type.clone().map(|name| ("exception_type".to_owned(), name.into())));
+        extra.extend(error.traceback.clone().map(|text| ("traceback".to_owned(), text.into())));
+        let extra = serde_json::Value::Object(extra).to_string();
+        let mut metadata = vec![
+            (meta::LOG_LEVEL, meta::EXCEPTION),
+            (meta::LOG_MESSAGE, message.as_str()),
+            (meta::LOG_EXTRA, extra.as_str()),
+        ];
         metadata.extend(error.kind.as_deref().map(|kind| (meta::ERROR_KIND, kind)));
         metadata.push((meta::ERROR_CODE, error.code.as_deref().unwrap_or("UNKNOWN")));
         self.marker(&metadata)
@@ -174,7 +178,12 @@ fn empty_batch_of(schema: &SchemaRef) -> Result<RecordBatch, WireError> {
 ///
 /// # Errors
 /// When the record exceeds 2 GiB.
-pub fn result_body(logs: &[LogRecord], server_id: &str, request_id: Option<&str>, record: Segments) -> Result<Segments, WireError> {
+pub fn result_body(
+    logs: &[LogRecord],
+    server_id: &str,
+    request_id: Option<&str>,
+    record: Segments,
+) -> Result<Segments, WireError> {
     let result = RecordBuilder::new().bytes("result", record).finish(&[])?;
     if logs.is_empty() {
         return Ok(result);
@@ -191,7 +200,12 @@ pub fn result_body(logs: &[LogRecord], server_id: &str, request_id: Option<&str>
 ///
 /// # Errors
 /// Never in practice.
-pub fn error_body(logs: &[LogRecord], server_id: &str, request_id: Option<&str>, error: &RemoteError) -> Result<Segments, WireError> {
+pub fn error_body(
+    logs: &[LogRecord],
+    server_id: &str,
+    request_id: Option<&str>,
+    error: &RemoteError,
+) -> Result<Segments, WireError> {
     let mut writer = ReplyWriter::new(Arc::new(Schema::empty()), server_id, request_id)?;
     logs.iter().try_for_each(|record| writer.log(record))?;
     writer.error(error)?;

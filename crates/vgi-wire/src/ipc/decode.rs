@@ -104,13 +104,16 @@ impl Frame {
 
     fn schema(&self) -> Result<SchemaRef, WireError> {
         let message = self.message()?;
-        let schema = message.header_as_schema().ok_or_else(|| WireError::corrupt("a stream does not begin with its schema"))?;
+        let schema =
+            message.header_as_schema().ok_or_else(|| WireError::corrupt("a stream does not begin with its schema"))?;
         contained(|| arrow_ipc::convert::try_fb_to_schema(schema)).map(Arc::new)
     }
 
     fn metadata(message: &Message<'_>) -> Metadata {
         let entries = message.custom_metadata().into_iter().flatten();
-        entries.map(|entry| (entry.key().unwrap_or_default().to_owned(), entry.value().unwrap_or_default().to_owned())).collect()
+        entries
+            .map(|entry| (entry.key().unwrap_or_default().to_owned(), entry.value().unwrap_or_default().to_owned()))
+            .collect()
     }
 
     /// The body as Arrow wants it: without a copy when it lies on an 8-byte boundary, as bodies of received messages do.
@@ -149,7 +152,8 @@ impl Reader {
         }
         let flatbuffer = self.take(length, "it ends inside a message header")?;
         let body_len = message::parse(&flatbuffer)?.bodyLength();
-        let body_len = usize::try_from(body_len).map_err(|_| WireError::corrupt("a message body of negative length"))?;
+        let body_len =
+            usize::try_from(body_len).map_err(|_| WireError::corrupt("a message body of negative length"))?;
         let body = self.take(body_len, "it ends inside a message body")?;
         Ok(Some(Frame { flatbuffer, body }))
     }
@@ -183,7 +187,9 @@ fn read_batch_frame(
     let body = frame.buffer();
     validate::check(batch, schema, &body)?;
     let version = message.version();
-    contained(|| RecordBatchDecoder::try_new(&body, batch, Arc::clone(schema), dictionaries, &version)?.read_record_batch())
+    contained(|| {
+        RecordBatchDecoder::try_new(&body, batch, Arc::clone(schema), dictionaries, &version)?.read_record_batch()
+    })
 }
 
 fn read_dictionary_frame(
@@ -192,7 +198,9 @@ fn read_dictionary_frame(
     schema: &SchemaRef,
     dictionaries: &mut HashMap<i64, ArrayRef>,
 ) -> Result<(), WireError> {
-    let dictionary = message.header_as_dictionary_batch().ok_or_else(|| WireError::corrupt("a dictionary message without dictionary"))?;
+    let dictionary = message
+        .header_as_dictionary_batch()
+        .ok_or_else(|| WireError::corrupt("a dictionary message without dictionary"))?;
     let data = dictionary.data().ok_or_else(|| WireError::corrupt("a dictionary without values"))?;
     let values = dictionary_schema(schema, dictionary.id())?;
     let body = frame.buffer();

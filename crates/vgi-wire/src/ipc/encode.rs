@@ -127,7 +127,10 @@ fn with_blobs(
     blobs: &[Blob],
     metadata: &[(&str, &str)],
 ) -> Result<(Bytes, Segments), WireError> {
-    let places: Vec<_> = blobs.iter().map(|blob| Ok((first_buffer(schema, blob.column)?, &blob.value))).collect::<Result<_, WireError>>()?;
+    let places: Vec<_> = blobs
+        .iter()
+        .map(|blob| Ok((first_buffer(schema, blob.column)?, &blob.value)))
+        .collect::<Result<_, WireError>>()?;
     let mut out = Segments::new();
     for (index, span) in header.buffers.iter_mut().enumerate() {
         let value = if let Some((_, blob)) = places.iter().find(|(first, _)| first + 1 == index) {
@@ -147,8 +150,9 @@ fn with_blobs(
 
 /// The offsets buffer of a binary array of one value.
 fn offsets(len: usize) -> Result<Vec<u8>, WireError> {
-    let end = i32::try_from(len)
-        .map_err(|_| WireError::TooLarge(format!("a value of {len} bytes exceeds the 2 GiB that one request can carry")))?;
+    let end = i32::try_from(len).map_err(|_| {
+        WireError::TooLarge(format!("a value of {len} bytes exceeds the 2 GiB that one request can carry"))
+    })?;
     Ok([0_i32.to_le_bytes(), end.to_le_bytes()].concat())
 }
 
@@ -168,7 +172,7 @@ fn slice(body: &Bytes, span: BufferSpan) -> Result<Bytes, WireError> {
 /// Index of the validity buffer of a top-level binary column.
 fn first_buffer(schema: &Schema, column: usize) -> Result<usize, WireError> {
     let field: Option<&Field> = schema.fields().get(column).map(AsRef::as_ref);
-    if !field.is_some_and(|field| *field.data_type() == DataType::Binary) {
+    if field.is_none_or(|field| *field.data_type() != DataType::Binary) {
         return Err(WireError::protocol("a blob needs a column of type binary"));
     }
     schema.fields().iter().take(column).map(|field| buffer_count(field.data_type())).sum()

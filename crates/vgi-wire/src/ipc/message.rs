@@ -1,6 +1,9 @@
 //! The encapsulated message: continuation mark, length, flatbuffer, body.
 
-use arrow_ipc::{Buffer, FieldNode, KeyValue, KeyValueBuilder, Message, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder};
+use arrow_ipc::{
+    Buffer, FieldNode, KeyValue, KeyValueBuilder, Message, MessageBuilder, MessageHeader, MetadataVersion,
+    RecordBatchBuilder,
+};
 use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
 
@@ -94,7 +97,8 @@ fn write_metadata<'a>(builder: &mut FlatBufferBuilder<'a>, metadata: &[(&str, &s
 /// Frames a flatbuffer: mark, padded length, bytes, padding.
 pub(super) fn encapsulate(flatbuffer: &[u8]) -> Result<Bytes, WireError> {
     let pad = padding(flatbuffer.len());
-    let length = i32::try_from(flatbuffer.len() + pad.len()).map_err(|_| WireError::TooLarge("a message header exceeds 2 GiB".into()))?;
+    let length = i32::try_from(flatbuffer.len() + pad.len())
+        .map_err(|_| WireError::TooLarge("a message header exceeds 2 GiB".into()))?;
     let mut out = Vec::with_capacity(8 + flatbuffer.len() + pad.len());
     out.extend_from_slice(&CONTINUATION);
     out.extend_from_slice(&length.to_le_bytes());

@@ -46,7 +46,9 @@ impl Segments {
             [one] => one.clone(),
             many => {
                 let mut joined = BytesMut::with_capacity(self.len);
-                many.iter().for_each(|piece| joined.extend_from_slice(piece));
+                for piece in many {
+                    joined.extend_from_slice(piece);
+                }
                 joined.freeze()
             }
         }

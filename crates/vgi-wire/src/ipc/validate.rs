@@ -9,11 +9,14 @@ use crate::WireError;
 
 /// How many buffers a column of this type has in a message of metadata version 5.
 pub(super) fn buffer_count(data_type: &DataType) -> Result<usize, WireError> {
-    let children = |fields: &Fields| fields.iter().map(|field| buffer_count(field.data_type())).sum::<Result<usize, _>>();
+    let children =
+        |fields: &Fields| fields.iter().map(|field| buffer_count(field.data_type())).sum::<Result<usize, _>>();
     Ok(match data_type {
         DataType::Null => 0,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => 3,
-        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => 2 + buffer_count(field.data_type())?,
+        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
+            2 + buffer_count(field.data_type())?
+        }
         DataType::ListView(field) | DataType::LargeListView(field) => 3 + buffer_count(field.data_type())?,
         DataType::FixedSizeList(field, _) => 1 + buffer_count(field.data_type())?,
         DataType::Struct(fields) => 1 + children(fields)?,
@@ -41,7 +44,10 @@ pub(super) fn check(batch: BatchMessage<'_>, schema: &Schema, body: &Buffer) -> 
         return Err(WireError::corrupt("a column of negative length"));
     }
     for buffer in buffers {
-        let end = u64::try_from(buffer.offset()).ok().zip(u64::try_from(buffer.length()).ok()).and_then(|(offset, length)| offset.checked_add(length));
+        let end = u64::try_from(buffer.offset())
+            .ok()
+            .zip(u64::try_from(buffer.length()).ok())
+            .and_then(|(offset, length)| offset.checked_add(length));
         if !end.is_some_and(|end| usize::try_from(end).is_ok_and(|end| end <= body.len())) {
             return Err(WireError::corrupt("a buffer outside the message body"));
         }
@@ -74,7 +80,11 @@ impl Walk<'_> {
             DataType::Null => {}
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => self.skip(3),
             DataType::Utf8View | DataType::BinaryView => {
-                let count = self.batch.variadicBufferCounts().filter(|counts| self.view < counts.len()).map(|counts| counts.get(self.view));
+                let count = self
+                    .batch
+                    .variadicBufferCounts()
+                    .filter(|counts| self.view < counts.len())
+                    .map(|counts| counts.get(self.view));
                 let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
                 self.view += 1;
                 self.skip(2 + count);
@@ -112,7 +122,8 @@ impl Walk<'_> {
     }
 
     fn next_node(&mut self) -> Result<i64, WireError> {
-        let node = self.batch.nodes().filter(|nodes| self.node < nodes.len()).map(|nodes| nodes.get(self.node).length());
+        let node =
+            self.batch.nodes().filter(|nodes| self.node < nodes.len()).map(|nodes| nodes.get(self.node).length());
         self.node += 1;
         node.ok_or_else(|| WireError::corrupt("fewer columns than the schema has"))
     }
@@ -123,7 +134,11 @@ impl Walk<'_> {
 
     /// The next buffer must hold `rows` values of `width` bytes.
     fn holds(&mut self, rows: i64, width: i64) -> Result<(), WireError> {
-        let length = self.batch.buffers().filter(|buffers| self.buffer < buffers.len()).map(|buffers| buffers.get(self.buffer).length());
+        let length = self
+            .batch
+            .buffers()
+            .filter(|buffers| self.buffer < buffers.len())
+            .map(|buffers| buffers.get(self.buffer).length());
         self.skip(1);
         match (length, rows.checked_mul(width)) {
             (Some(length), Some(needed)) if length >= needed => Ok(()),

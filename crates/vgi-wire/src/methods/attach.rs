@@ -27,7 +27,12 @@ impl AttachRequest {
     /// # Errors
     /// When the options cannot be encoded.
     pub fn to_blob(&self, dialect: &Dialect) -> Result<Segments, WireError> {
-        let options = self.options.as_ref().map(|options| ipc::encode_stream(options, &[])).transpose()?.map(|blob| blob.to_bytes());
+        let options = self
+            .options
+            .as_ref()
+            .map(|options| ipc::encode_stream(options, &[]))
+            .transpose()?
+            .map(|blob| blob.to_bytes());
         let record = RecordBuilder::new().text("name", &self.name);
         let record = if dialect.generation.routed_records {
             record.optional_bytes("options", options.as_deref())
@@ -37,7 +42,8 @@ impl AttachRequest {
         let record = record
             .optional_text("data_version_spec", self.data_version_spec.as_deref())
             .optional_text("implementation_version", self.implementation_version.as_deref());
-        let record = if dialect.generation.routed_records { record.optional_bytes("client_capabilities", None) } else { record };
+        let record =
+            if dialect.generation.routed_records { record.optional_bytes("client_capabilities", None) } else { record };
         record.finish(&[])
     }
 
@@ -48,7 +54,8 @@ impl AttachRequest {
     pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
         let batch = ipc::decode_batch(blob)?;
         let record = Record::first(&batch)?;
-        let options = record.optional_bytes("options").filter(|bytes| !bytes.is_empty()).map(ipc::decode_batch).transpose()?;
+        let options =
+            record.optional_bytes("options").filter(|bytes| !bytes.is_empty()).map(ipc::decode_batch).transpose()?;
         Ok(Self {
             name: record.text("name")?,
             options,
@@ -87,7 +94,10 @@ impl AttachReply {
         let record = Record::first(&batch)?;
         Ok(Self {
             attach_opaque_data: record.bytes("attach_opaque_data")?,
-            default_schema: record.optional_text("default_schema").filter(|name| !name.is_empty()).unwrap_or_else(|| "main".to_owned()),
+            default_schema: record
+                .optional_text("default_schema")
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| "main".to_owned()),
             supports_transactions: record.flag("supports_transactions"),
             supports_catalog_contents: record.flag("supports_catalog_contents"),
             catalog_version: record.integer("catalog_version").unwrap_or_default(),

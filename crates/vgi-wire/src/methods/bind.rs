@@ -61,7 +61,8 @@ impl BindRequest {
             record
         };
         let record = schema_field(record, generation.bind_schema, &self.schema_path);
-        let record = if generation.routed_records { record.optional_texts::<&str>("argument_names", None) } else { record };
+        let record =
+            if generation.routed_records { record.optional_texts::<&str>("argument_names", None) } else { record };
         record.finish(&[])
     }
 
@@ -72,7 +73,9 @@ impl BindRequest {
     pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
         let batch = ipc::decode_batch(blob)?;
         let record = Record::first(&batch)?;
-        let blob = |name: &str| record.optional_bytes(name).filter(|bytes| !bytes.is_empty()).map(ipc::decode_batch).transpose();
+        let blob = |name: &str| {
+            record.optional_bytes(name).filter(|bytes| !bytes.is_empty()).map(ipc::decode_batch).transpose()
+        };
         Ok(Self {
             function_name: record.text("function_name")?,
             schema_path: read_schema_path(&record),
@@ -161,7 +164,11 @@ impl BindReply {
             output_schema_bytes,
             opaque_data: record.optional_bytes("opaque_data"),
             secret_lookups: lookups
-                .map(|(index, secret_type)| SecretLookup { secret_type, scope: at(&scopes, index), name: at(&names, index) })
+                .map(|(index, secret_type)| SecretLookup {
+                    secret_type,
+                    scope: at(&scopes, index),
+                    name: at(&names, index),
+                })
                 .collect(),
         })
     }

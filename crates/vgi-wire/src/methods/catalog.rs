@@ -140,7 +140,11 @@ pub fn functions_body(
     transaction: Option<&Bytes>,
 ) -> Result<Segments, WireError> {
     let record = RecordBuilder::new().bytes("attach_opaque_data", attach.clone());
-    let record = if dialect.generation.listing_by_path { record.texts("path", path) } else { record.text("name", &path.join(".")) };
+    let record = if dialect.generation.listing_by_path {
+        record.texts("path", path)
+    } else {
+        record.text("name", &path.join("."))
+    };
     record
         .choice("type", kind)
         .optional_bytes("transaction_opaque_data", transaction.map(AsRef::as_ref))

@@ -46,6 +46,7 @@ pub struct Example {
 
 /// A function of a catalog.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the record on the wire has these flags")]
 pub struct FunctionInfo {
     /// Name without schema.
     pub name: String,
@@ -96,7 +97,9 @@ impl FunctionInfo {
     /// # Errors
     /// When required fields are missing.
     pub fn from_record(record: &Record<'_>) -> Result<Self, WireError> {
-        let schema = |name: &str| record.optional_bytes(name).filter(|bytes| !bytes.is_empty()).map(|bytes| ipc::decode_schema(&bytes));
+        let schema = |name: &str| {
+            record.optional_bytes(name).filter(|bytes| !bytes.is_empty()).map(|bytes| ipc::decode_schema(&bytes))
+        };
         Ok(Self {
             name: record.text("name")?,
             schema_path: read_schema_path(record),
@@ -156,7 +159,10 @@ impl FunctionInfo {
             .texts::<&str>("filter_semantic_profiles", &[])
             .empty_structs("additional_filter_functions", name_fields())
             .empty_structs("runtime_filter_algorithms", name_fields())
-            .empty_structs("filter_evaluation_contexts", vec![text_field("profile", false), text_field("provider_fingerprint", true)])
+            .empty_structs(
+                "filter_evaluation_contexts",
+                vec![text_field("profile", false), text_field("provider_fingerprint", true)],
+            )
             .optional_choice("order_preservation", None)
             .optional_small_integer("max_workers", self.max_workers.and_then(|workers| i32::try_from(workers).ok()))
             .flag("supports_batch_index", false)
@@ -200,7 +206,10 @@ fn example_list(record: RecordBuilder, examples: &[Example]) -> Result<RecordBui
         ));
     }
     let rows = examples.iter().map(|example| {
-        RecordBuilder::new().text("sql", &example.sql).text("description", &example.description).optional_text("expected_output", None)
+        RecordBuilder::new()
+            .text("sql", &example.sql)
+            .text("description", &example.description)
+            .optional_text("expected_output", None)
     });
     record.structs("examples", rows.collect())
 }

@@ -66,7 +66,11 @@ impl InitRequest {
             .optional_integers("projection_ids", self.projection_ids.as_deref())
             .optional_large_bytes("pushdown_filters", self.pushdown_filters.as_deref())
             .null("join_keys", &large_list);
-        let record = if dialect.generation.routed_records { self.routed_tail(record, &large_list) } else { self.flat_tail(record) };
+        let record = if dialect.generation.routed_records {
+            self.routed_tail(record, &large_list)
+        } else {
+            self.flat_tail(record)
+        };
         record.finish(&[])
     }
 

@@ -18,8 +18,8 @@ pub use function::{Example, FunctionInfo, FunctionType};
 pub use init::{InitHeader, InitRequest, Phase, cancel_body, turn_body};
 pub use outer::{no_parameters_body, request_body};
 pub use reflection::{
-    DESCRIBE_PATH, LIST_PROTOCOLS_PATH, ProtocolEntry, describe_body, describe_version, list_protocols_blob, list_protocols_body,
-    protocol_entries,
+    DESCRIBE_PATH, LIST_PROTOCOLS_PATH, ProtocolEntry, describe_body, describe_version, list_protocols_blob,
+    list_protocols_body, protocol_entries,
 };
 
 /// A method of the protocol.

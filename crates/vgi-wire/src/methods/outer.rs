@@ -38,6 +38,7 @@ pub fn no_parameters_body(dialect: &Dialect, method: Method) -> Result<Segments,
 /// A batch without columns and rows that carries metadata.
 pub(crate) fn empty_batch(metadata: &[(&str, &str)]) -> Result<Segments, WireError> {
     let options = RecordBatchOptions::new().with_row_count(Some(0));
-    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options).map_err(WireError::Encode)?;
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
+        .map_err(WireError::Encode)?;
     ipc::encode_stream(&batch, metadata)
 }

@@ -44,7 +44,9 @@ pub fn protocol_entries(reply: &UnaryReply) -> Result<Vec<ProtocolEntry>, WireEr
     let wrong = || WireError::protocol("field 'protocols' is not a list of records");
     let items = Record::first(&batch)?.items("protocols").ok_or_else(wrong)?;
     let entries = RecordBatch::from(items.as_struct_opt().ok_or_else(wrong)?.clone());
-    Record::all(&entries).map(|entry| Ok(ProtocolEntry { protocol: entry.text("protocol")?, version: entry.text("protocol_version")? })).collect()
+    Record::all(&entries)
+        .map(|entry| Ok(ProtocolEntry { protocol: entry.text("protocol")?, version: entry.text("protocol_version")? }))
+        .collect()
 }
 
 /// The reply of `list_protocols`.
