@@ -48,7 +48,7 @@ build: ## Build the extension (build/vgi.duckdb_extension) and the worker (the f
 
 test: build $(PYTHON)/ready $(OTHER_PYTHON)/ready ## Run all tests; T=text only those whose name contains the text
 	VGI_EXTENSION=$(CURDIR)/$(EXTENSION) VGI_PYTHON=$(PYTHON)/bin/python VGI_PYTHON_OTHER=$(OTHER_PYTHON)/bin/python \
-		cargo test $(SELECTION) $(if $(T),-- $(T))
+		cargo test $(SELECTION) --no-fail-fast $(if $(T),-- $(T))
 
 lint: ## Check everything that CI checks before the tests
 	cargo fmt --all --check
