@@ -84,7 +84,7 @@ fn by_name(
     let what = |error: cxx::Exception| refuse(function, error.what());
     let given = ffi::part_names(named).map_err(what)?;
     let values = ffi::value_parts(named).map_err(what)?;
-    if values.as_ref().is_none_or(|values| values.is_empty()) {
+    if values.as_ref().is_none_or(cxx::CxxVector::is_empty) {
         return Ok(Vec::new());
     }
     if given.is_empty() {
