@@ -78,7 +78,14 @@ impl Walk<'_> {
         let rows = self.next_node()?;
         match data_type {
             DataType::Null => {}
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => self.skip(3),
+            DataType::Utf8 | DataType::Binary => {
+                self.offsets(4)?;
+                self.skip(1);
+            }
+            DataType::LargeUtf8 | DataType::LargeBinary => {
+                self.offsets(8)?;
+                self.skip(1);
+            }
             DataType::Utf8View | DataType::BinaryView => {
                 let count = self
                     .batch
@@ -89,8 +96,12 @@ impl Walk<'_> {
                 self.view += 1;
                 self.skip(2 + count);
             }
-            DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
-                self.skip(2);
+            DataType::List(field) | DataType::Map(field, _) => {
+                self.offsets(4)?;
+                self.column(field.data_type())?;
+            }
+            DataType::LargeList(field) => {
+                self.offsets(8)?;
                 self.column(field.data_type())?;
             }
             DataType::ListView(field) | DataType::LargeListView(field) => {
@@ -126,6 +137,18 @@ impl Walk<'_> {
             self.batch.nodes().filter(|nodes| self.node < nodes.len()).map(|nodes| nodes.get(self.node).length());
         self.node += 1;
         node.ok_or_else(|| WireError::corrupt("fewer columns than the schema has"))
+    }
+
+    /// A validity buffer, then one of offsets, which must be whole: the decoder asserts it.
+    fn offsets(&mut self, width: i64) -> Result<(), WireError> {
+        self.skip(1);
+        let length =
+            self.batch.buffers().filter(|all| self.buffer < all.len()).map(|all| all.get(self.buffer).length());
+        self.skip(1);
+        match length {
+            Some(length) if length % width == 0 => Ok(()),
+            _ => Err(WireError::corrupt("a broken buffer of offsets")),
+        }
     }
 
     fn skip(&mut self, count: usize) {
