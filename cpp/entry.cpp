@@ -4,7 +4,9 @@
 #include "logical_call.hpp"
 #include "table_function.hpp"
 
+#include "duckdb/logging/log_manager.hpp"
 #include "duckdb/main/config.hpp"
+#include "duckdb/main/database.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "duckdb/optimizer/optimizer_extension.hpp"
 
@@ -60,7 +62,9 @@ extern "C" void vgi_register(void *loader_pointer) {
     auto &loader = *static_cast<duckdb::ExtensionLoader *>(loader_pointer);
     loader.SetDescription("Runs a query's table through functions on a remote VGI server");
     loader.RegisterFunction(vgi::CallFunction());
-    auto &config = duckdb::DBConfig::GetConfig(loader.GetDatabaseInstance());
+    auto &database = loader.GetDatabaseInstance();
+    database.GetLogManager().RegisterLogType(duckdb::make_uniq<duckdb::LogType>("VGI", duckdb::LogLevel::LOG_INFO));
+    auto &config = duckdb::DBConfig::GetConfig(database);
     vgi::RegisterSettings(config, std::make_index_sequence<vgi::SETTING_COUNT>());
     duckdb::OptimizerExtension optimizer;
     optimizer.optimize_function = vgi::Optimize;

@@ -1,11 +1,35 @@
 #include "glue.hpp"
 
+#include "duckdb/logging/logger.hpp"
 #include "duckdb/main/client_context.hpp"
+
+#include <unordered_map>
 
 namespace vgi {
 
 bool is_interrupted(const ClientContext &context) noexcept {
     return context.IsInterrupted();
+}
+
+static duckdb::LogLevel Level(const std::string &word) {
+    static const std::unordered_map<std::string, duckdb::LogLevel> levels{{"TRACE", duckdb::LogLevel::LOG_TRACE},
+                                                                          {"DEBUG", duckdb::LogLevel::LOG_DEBUG},
+                                                                          {"WARN", duckdb::LogLevel::LOG_WARNING},
+                                                                          {"ERROR", duckdb::LogLevel::LOG_ERROR}};
+    const auto entry = levels.find(word);
+    return entry == levels.end() ? duckdb::LogLevel::LOG_INFO : entry->second;
+}
+
+void write_log(const ClientContext &context, rust::Str level_word, rust::Str message) noexcept {
+    try {
+        auto &logger = duckdb::Logger::Get(context);
+        const auto level = Level(std::string(level_word));
+        if (logger.ShouldLog("VGI", level)) {
+            logger.WriteLog("VGI", level, std::string(message));
+        }
+    } catch (...) {
+        // a query must not fail because of a line in a log
+    }
 }
 
 std::uint64_t setting_u64(const ClientContext &context, rust::Str name) {

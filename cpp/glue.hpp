@@ -21,6 +21,9 @@ using duckdb::Value;
 //! Whether the user asked to stop the query. Safe from any thread that DuckDB runs for the query.
 bool is_interrupted(const ClientContext &context) noexcept;
 
+//! A line for DuckDB's log, as type `VGI`; `level` is the word that the protocol uses.
+void write_log(const ClientContext &context, rust::Str level, rust::Str message) noexcept;
+
 //! A setting's value as an unsigned integer; throws when the setting is unknown or not a number.
 std::uint64_t setting_u64(const ClientContext &context, rust::Str name);
 

@@ -20,6 +20,7 @@ use cxx::{CxxString, UniquePtr};
 use crate::buffering::{CallPlan, Execution, SinkThread, SourceThread};
 use crate::call::{BoundCall, CallRequest};
 use crate::error::{Error, ExceptionClass};
+use crate::logging::ServerLog;
 use crate::settings;
 
 #[allow(
@@ -114,6 +115,7 @@ pub mod ffi {
         type ArrowSchema;
 
         fn is_interrupted(context: &ClientContext) -> bool;
+        fn write_log(context: &ClientContext, level: &str, message: &str);
         fn setting_u64(context: &ClientContext, name: &str) -> Result<u64>;
         fn cast_value(
             context: Pin<&mut ClientContext>,
@@ -188,6 +190,12 @@ fn contain<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Crossing> {
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}
+
+/// Writes what the server logged while a bridged function ran, whether it went well or not.
+fn logged<T>(log: &ServerLog, context: &ffi::ClientContext, result: Result<T, Crossing>) -> Result<T, Crossing> {
+    log.flush(context);
+    result
 }
 
 /// A query, as the transport sees it.
@@ -283,8 +291,9 @@ impl CallRequest {
         self.set_parameter(&name.to_string_lossy(), ffi::copy_value(value));
     }
 
-    fn bind(&mut self, context: Pin<&mut ffi::ClientContext>) -> Result<Box<BoundCall>, Crossing> {
-        contain(|| self.bind_call(context).map(Box::new))
+    fn bind(&mut self, mut context: Pin<&mut ffi::ClientContext>) -> Result<Box<BoundCall>, Crossing> {
+        let result = contain(|| self.bind_call(context.as_mut()).map(Box::new));
+        logged(self.log(), &context, result)
     }
 }
 
@@ -345,7 +354,8 @@ impl Execution {
     }
 
     fn combine(&self, context: &ffi::ClientContext) -> Result<(), Crossing> {
-        contain(|| self.end_of_input(&QueryInterrupt(context)))
+        let result = contain(|| self.end_of_input(&QueryInterrupt(context)));
+        logged(self.log(), context, result)
     }
 
     fn new_source_thread(&self) -> Result<Box<SourceThread>, Crossing> {
@@ -360,20 +370,23 @@ impl SinkThread {
         chunk: Pin<&mut ffi::DataChunk>,
         batch_index: i64,
     ) -> Result<(), Crossing> {
-        contain(|| self.push(chunk, u64::try_from(batch_index).ok(), &QueryInterrupt(context)))
+        let result = contain(|| self.push(chunk, u64::try_from(batch_index).ok(), &QueryInterrupt(context)));
+        logged(self.log(), context, result)
     }
 
     fn finish(&mut self, context: &ffi::ClientContext) -> Result<(), Crossing> {
-        contain(|| self.end(&QueryInterrupt(context)))
+        let result = contain(|| self.end(&QueryInterrupt(context)));
+        logged(self.log(), context, result)
     }
 }
 
 impl SourceThread {
     fn next(
         &mut self,
-        context: Pin<&mut ffi::ClientContext>,
+        mut context: Pin<&mut ffi::ClientContext>,
         chunk: Pin<&mut ffi::DataChunk>,
     ) -> Result<bool, Crossing> {
-        contain(|| self.pull(context, chunk))
+        let result = contain(|| self.pull(context.as_mut(), chunk));
+        logged(self.log(), &context, result)
     }
 }

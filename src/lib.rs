@@ -8,6 +8,7 @@ pub mod buffering;
 pub mod call;
 pub mod convert;
 pub mod error;
+pub mod logging;
 pub mod settings;
 
 // Rust calls nothing of it, but the glue links against the DuckDB that it carries.

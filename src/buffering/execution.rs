@@ -14,6 +14,7 @@ use super::source::SourceThread;
 use crate::bridge::ffi;
 use crate::convert::Exporter;
 use crate::error::{Error, ExceptionClass};
+use crate::logging::ServerLog;
 
 /// An execution: from the first chunk to the last row.
 pub struct Execution {
@@ -62,6 +63,11 @@ impl Execution {
     pub fn new(plan: &CallPlan) -> Self {
         let shared = Shared { plan: Arc::clone(&plan.inner), state: Mutex::default(), changed: Condvar::new() };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Lines that the server's code logged.
+    pub fn log(&self) -> &ServerLog {
+        self.shared.plan.call.log()
     }
 
     /// State of one sink thread.

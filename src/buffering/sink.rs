@@ -14,6 +14,7 @@ use super::ordering::{SinkMode, wire_batch_index};
 use crate::bridge::ffi;
 use crate::convert::Exporter;
 use crate::error::{Error, ExceptionClass};
+use crate::logging::ServerLog;
 
 /// State of one sink thread. No other thread touches it, and no lock is held around a request.
 pub struct SinkThread {
@@ -54,6 +55,11 @@ impl Numbering {
 }
 
 impl SinkThread {
+    /// Lines that the server's code logged.
+    pub fn log(&self) -> &ServerLog {
+        self.shared.plan.call.log()
+    }
+
     pub(super) fn new(shared: Arc<Shared>, exporter: Exporter) -> Self {
         Self {
             merging: Merging::new(shared.plan.batch_bytes),

@@ -11,6 +11,7 @@ use super::execution::Shared;
 use crate::bridge::{QueryInterrupt, ffi};
 use crate::convert::Importer;
 use crate::error::{Error, ExceptionClass};
+use crate::logging::ServerLog;
 
 /// Rows of a DuckDB vector.
 const VECTOR_SIZE: usize = 2048;
@@ -31,6 +32,11 @@ struct Page {
 }
 
 impl SourceThread {
+    /// Lines that the server's code logged.
+    pub fn log(&self) -> &ServerLog {
+        self.shared.plan.call.log()
+    }
+
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, stream: None, importer: None, page: Page::default() }
     }

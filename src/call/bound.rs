@@ -8,6 +8,7 @@ use vgi_wire::methods::FunctionInfo;
 
 use crate::bridge::SharedType;
 use crate::buffering::OrderFlags;
+use crate::logging::ServerLog;
 
 /// A bound call.
 #[derive(Clone)]
@@ -21,6 +22,7 @@ struct Inner {
     inputs: Vec<(String, SharedType)>,
     input_schema: SchemaRef,
     output: Vec<(String, SharedType)>,
+    log: Arc<ServerLog>,
 }
 
 impl BoundCall {
@@ -30,8 +32,9 @@ impl BoundCall {
         inputs: Vec<(String, SharedType)>,
         input_schema: SchemaRef,
         output: Vec<(String, SharedType)>,
+        log: Arc<ServerLog>,
     ) -> Self {
-        Self { inner: Arc::new(Inner { function, bound: Arc::new(bound), inputs, input_schema, output }) }
+        Self { inner: Arc::new(Inner { function, bound: Arc::new(bound), inputs, input_schema, output, log }) }
     }
 
     /// The function's name, for messages.
@@ -67,6 +70,11 @@ impl BoundCall {
     /// The result as the server announced it.
     pub fn output_schema(&self) -> &SchemaRef {
         &self.inner.bound.reply.output_schema
+    }
+
+    /// Lines that the server's code logged during this call.
+    pub fn log(&self) -> &ServerLog {
+        &self.inner.log
     }
 
     /// What the function demands of order.

@@ -14,6 +14,7 @@ use super::bound::BoundCall;
 use crate::bridge::{QueryInterrupt, SharedType, ffi};
 use crate::convert;
 use crate::error::{Error, ExceptionClass};
+use crate::logging::ServerLog;
 use crate::settings;
 
 /// The parameters of `vgi_call`, collected one by one.
@@ -25,12 +26,18 @@ pub struct CallRequest {
     args: Option<UniquePtr<ffi::Value>>,
     named: Option<UniquePtr<ffi::Value>>,
     schema: Option<UniquePtr<ffi::Value>>,
+    log: Arc<ServerLog>,
 }
 
 impl CallRequest {
     /// A call without input and arguments.
     pub fn new(url: String, catalog: String, function: String) -> Self {
-        Self { url, catalog, function, inputs: Vec::new(), args: None, named: None, schema: None }
+        Self { url, catalog, function, inputs: Vec::new(), args: None, named: None, schema: None, log: Arc::default() }
+    }
+
+    /// Lines that the server's code logs while it binds.
+    pub fn log(&self) -> &ServerLog {
+        &self.log
     }
 
     /// Adds a column of the input.
@@ -57,7 +64,11 @@ impl CallRequest {
         let fields = convert::exported_fields(context.as_mut(), &self.inputs)?;
         let location = Location::parse(&self.url)?;
         let timeout = ffi::setting_u64(&context, settings::TIMEOUT_SECONDS.name).map_err(|error| internal(&error))?;
-        let options = Options { first_byte_timeout: Duration::from_secs(timeout), ..Options::default() };
+        let options = Options {
+            first_byte_timeout: Duration::from_secs(timeout),
+            events: Some(Arc::clone(&self.log) as _),
+            ..Options::default()
+        };
         let attachment = attach(&location, &self.catalog, &options, &QueryInterrupt(&context))?;
         let function = self.find_function(&attachment, &context)?;
         let arguments =
@@ -87,7 +98,7 @@ impl CallRequest {
             let text = format!("function '{}' gives no columns, which a query cannot use", function.name);
             return Err(Error::new(ExceptionClass::NotImplemented, text));
         }
-        Ok(BoundCall::new(function, bound, inputs, input_schema, output))
+        Ok(BoundCall::new(function, bound, inputs, input_schema, output, Arc::clone(&self.log)))
     }
 
     fn find_function(&self, attachment: &Arc<Attachment>, context: &ffi::ClientContext) -> Result<FunctionInfo, Error> {
