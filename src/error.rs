@@ -53,6 +53,15 @@ impl Error {
         self.class
     }
 
+    /// The same error with more said about it. An interrupt needs no explanation.
+    #[must_use]
+    pub fn and(mut self, more: &impl fmt::Display) -> Self {
+        if self.class != ExceptionClass::Interrupt {
+            self.message = format!("{} ({more})", self.message);
+        }
+        self
+    }
+
     /// What the bridge hands to C++: the class's letter, then the message.
     pub fn encode(&self) -> String {
         format!("{}{}", self.class.letter(), self.message)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use vgi_transport::{InitOptions, Interrupt};
 
+use super::counters::Counters;
 use super::plan::{CallPlan, Plan};
 use super::sink::SinkThread;
 use super::source::SourceThread;
@@ -26,6 +27,7 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(20);
 
 pub(super) struct Shared {
     pub(super) plan: Arc<Plan>,
+    pub(super) counters: Counters,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -61,7 +63,12 @@ pub(super) struct StateId {
 impl Execution {
     /// A new execution of a plan; the server hears of it with the first chunk.
     pub fn new(plan: &CallPlan) -> Self {
-        let shared = Shared { plan: Arc::clone(&plan.inner), state: Mutex::default(), changed: Condvar::new() };
+        let shared = Shared {
+            plan: Arc::clone(&plan.inner),
+            counters: Counters::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -152,7 +159,8 @@ impl Shared {
     /// Notes an error; the first one wins and is given back.
     pub(super) fn fail(&self, error: Error) -> Error {
         let mut state = self.lock();
-        let first = state.failure.get_or_insert(error).clone();
+        let explain = |error: Error| if self.counters.any_sent() { error.and(&self.counters) } else { error };
+        let first = state.failure.get_or_insert_with(|| explain(error)).clone();
         // nothing may be sent after a failure; the last thread that holds the execution destroys it
         state.remote = Remote::Finished;
         self.changed.notify_all();

@@ -2,6 +2,7 @@
 //!
 //! Nothing here touches the wire or a socket (that is `vgi-transport`'s), and of DuckDB it sees chunks and the query's interrupt flag.
 
+mod counters;
 mod execution;
 mod merging;
 mod ordering;

@@ -25,8 +25,15 @@ pub struct SinkThread {
     chunks: usize,
     numbering: Numbering,
     /// Sent, not yet answered; oldest first.
-    in_flight: VecDeque<(Option<i64>, Pending<ProcessReply>)>,
+    in_flight: VecDeque<InFlight>,
     state_ids: Vec<StateId>,
+}
+
+/// A request that is not answered yet.
+struct InFlight {
+    batch_index: Option<i64>,
+    rows: usize,
+    pending: Pending<ProcessReply>,
 }
 
 /// Where the next request stands in source order.
@@ -112,22 +119,26 @@ impl SinkThread {
     }
 
     fn try_send(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        let payload = ipc::encode_stream(&self.exporter.take()?, &[])?;
+        let batch = self.exporter.take()?;
+        let rows = batch.num_rows();
+        let payload = ipc::encode_stream(&batch, &[])?;
         self.chunks = 0;
         let remote = self.shared.running(interrupt)?;
         while self.in_flight.len() >= self.shared.plan.window {
             self.await_oldest(interrupt)?;
         }
-        let index = self.numbering.next(self.shared.plan.mode)?;
-        let pending = remote.process(payload, index)?;
-        self.in_flight.push_back((index, pending));
+        let batch_index = self.numbering.next(self.shared.plan.mode)?;
+        let pending = remote.process(payload, batch_index)?;
+        self.shared.counters.sent.add(rows);
+        self.in_flight.push_back(InFlight { batch_index, rows, pending });
         self.merging.request_sent();
         Ok(())
     }
 
     fn await_oldest(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        if let Some((batch_index, pending)) = self.in_flight.pop_front() {
+        if let Some(InFlight { batch_index, rows, pending }) = self.in_flight.pop_front() {
             let id = pending.wait(interrupt)?.state_id;
+            self.shared.counters.accepted.add(rows);
             self.state_ids.push(StateId { batch_index, id });
         }
         Ok(())

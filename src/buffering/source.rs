@@ -79,6 +79,7 @@ impl SourceThread {
             let importer = Importer::new(context, batch.schema_ref())?;
             self.importer = Some((batch.schema(), importer));
         }
+        self.shared.counters.received.add(batch.num_rows());
         self.page = Page { offset: 0, rows: batch.num_rows() };
         if let Some((_, importer)) = &mut self.importer {
             importer.set_batch(&batch)?;

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::Segments;
 use vgi_wire::methods::{
-    self, CombineReply, CombineRequest, DestructorRequest, InitHeader, InitRequest, Method, ProcessReply,
-    ProcessRequest, request_body,
+    self, CombineReply, CombineRequest, ExecutionRef, InitHeader, InitRequest, Method, ProcessReply, ProcessRequest,
+    request_body,
 };
 use vgi_wire::reply::{self, InitReply};
 
@@ -92,6 +92,17 @@ impl Execution {
         self.bound.attachment.opaque_data()
     }
 
+    /// What every request after the primary init repeats.
+    fn execution_ref(&self) -> ExecutionRef {
+        ExecutionRef {
+            function_name: self.bound.function_name.clone(),
+            execution_id: self.header.execution_id.clone(),
+            attach_opaque_data: Some(self.attach_data()),
+            transaction_id: self.bound.transaction.clone(),
+            schema_path: self.bound.schema_path.clone(),
+        }
+    }
+
     /// Sends a chunk of the input, an IPC stream with exactly one batch, without waiting for the reply. A failed request is never repeated:
     /// the server may have seen it.
     ///
@@ -103,15 +114,7 @@ impl Execution {
         batch_index: Option<i64>,
     ) -> Result<Pending<ProcessReply>, Error> {
         let scope = self.scope(Phase::Process);
-        let request = ProcessRequest {
-            function_name: self.bound.function_name.clone(),
-            execution_id: self.header.execution_id.clone(),
-            input_batch: input,
-            attach_opaque_data: Some(self.attach_data()),
-            transaction_id: self.bound.transaction.clone(),
-            batch_index,
-            schema_path: self.bound.schema_path.clone(),
-        };
+        let request = ProcessRequest { execution: self.execution_ref(), input_batch: input, batch_index };
         let dialect = self.dialect();
         let body = request.into_blob(dialect).and_then(|blob| request_body(dialect, Method::Process, blob));
         let body = body.map_err(|error| scope.error(error))?;
@@ -125,14 +128,7 @@ impl Execution {
     /// The server's, or why there is no reply.
     pub fn combine(&self, state_ids: Vec<Bytes>, interrupt: &dyn Interrupt) -> Result<Vec<Bytes>, Error> {
         let scope = self.scope(Phase::Combine);
-        let request = CombineRequest {
-            function_name: self.bound.function_name.clone(),
-            execution_id: self.header.execution_id.clone(),
-            state_ids,
-            attach_opaque_data: Some(self.attach_data()),
-            transaction_id: self.bound.transaction.clone(),
-            schema_path: self.bound.schema_path.clone(),
-        };
+        let request = CombineRequest { execution: self.execution_ref(), state_ids };
         let dialect = self.dialect();
         let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::Combine, blob));
         let body = body.map_err(|error| scope.error(error))?;
@@ -169,13 +165,7 @@ impl Execution {
     }
 
     fn destructor(&self) -> Result<Request, Fault> {
-        let request = DestructorRequest {
-            function_name: self.bound.function_name.clone(),
-            execution_id: self.header.execution_id.clone(),
-            attach_opaque_data: Some(self.attach_data()),
-            transaction_id: self.bound.transaction.clone(),
-            schema_path: self.bound.schema_path.clone(),
-        };
+        let request = self.execution_ref();
         let dialect = self.dialect();
         let body = request_body(dialect, Method::Destructor, request.to_blob(dialect)?)?;
         self.peer().post(&dialect.path(Method::Destructor), body)

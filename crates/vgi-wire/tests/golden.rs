@@ -10,7 +10,7 @@ use bytes::Bytes;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
-    AttachReply, AttachRequest, BindReply, BindRequest, CombineReply, CombineRequest, DestructorRequest, FunctionInfo,
+    AttachReply, AttachRequest, BindReply, BindRequest, CombineReply, CombineRequest, ExecutionRef, FunctionInfo,
     FunctionType, InitRequest, Method, Phase, ProcessReply, ProcessRequest, SchemaInfo, functions_body, items,
     list_protocols_body, protocol_entries, request_body, schemas_body, turn_body,
 };
@@ -166,7 +166,7 @@ fn process_combine_destructor() {
     let recorded = data("ts/023-table_buffering_process.req.bin");
     let process = ProcessRequest::from_blob(decode_call(recorded.clone()).unwrap().request_blob().unwrap()).unwrap();
     assert_eq!(
-        (process.function_name.as_str(), process.batch_index, process.execution_id.len()),
+        (process.execution.function_name.as_str(), process.batch_index, process.execution.execution_id.len()),
         ("echo_all_rows", Some(0), 16)
     );
     assert_eq!(ipc::decode_batch(process.input_batch.to_bytes()).unwrap().num_rows(), 2);
@@ -187,8 +187,7 @@ fn process_combine_destructor() {
     assert_eq!(CombineReply::from_reply(&reply).unwrap().finalize_state_ids.len(), 1);
 
     let recorded = data("ts/031-table_buffering_destructor.req.bin");
-    let destructor =
-        DestructorRequest::from_blob(decode_call(recorded.clone()).unwrap().request_blob().unwrap()).unwrap();
+    let destructor = ExecutionRef::from_blob(decode_call(recorded.clone()).unwrap().request_blob().unwrap()).unwrap();
     same_layout(request_body(&ts(), Method::Destructor, destructor.to_blob(&ts()).unwrap()).unwrap(), recorded);
     // an acknowledgement without a row is one
     assert!(read_unary(data("ts/031-table_buffering_destructor.resp.bin")).unwrap().logs.is_empty());

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::{self, Segments, StreamWriter};
-use vgi_wire::methods::{Method, ProcessRequest, request_body};
+use vgi_wire::methods::{ExecutionRef, Method, ProcessRequest, request_body};
 use vgi_wire::{reply, server};
 
 fn bodies() -> Vec<(String, Vec<u8>)> {
@@ -105,15 +105,15 @@ fn a_payload_is_not_copied_into_its_envelopes() {
     let schema = Schema::new(vec![Field::new("v", DataType::Int64, true)]);
     let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(values)]).unwrap();
     let dialect = Dialect::select(Some("vgi.v2"), Some("2.2.0")).unwrap();
-    let process = ProcessRequest {
+    let execution = ExecutionRef {
         function_name: "f".to_owned(),
         execution_id: Bytes::from_static(b"id"),
-        input_batch: ipc::encode_stream(&batch, &[]).unwrap(),
         attach_opaque_data: None,
         transaction_id: None,
-        batch_index: None,
         schema_path: vec!["main".to_owned()],
     };
+    let process =
+        ProcessRequest { execution, input_batch: ipc::encode_stream(&batch, &[]).unwrap(), batch_index: None };
     let body = request_body(&dialect, Method::Process, process.into_blob(&dialect).unwrap()).unwrap();
     assert!(body.iter().any(|piece| piece.as_ptr() == pointer && piece.len() == 80_000));
     let call = server::decode_call(body.to_bytes()).unwrap();

@@ -9,23 +9,75 @@ use crate::ipc::{self, Segments};
 use crate::record::{Record, RecordBuilder};
 use crate::reply::UnaryReply;
 
-/// One chunk of the input.
+/// The execution that a request belongs to: what all three requests repeat. By itself it is the destructor's request.
 #[derive(Clone, Debug)]
-pub struct ProcessRequest {
+pub struct ExecutionRef {
     /// As at bind.
     pub function_name: String,
     /// From the header of the primary init.
     pub execution_id: Bytes,
-    /// An IPC stream with exactly one batch: servers drop a second one without a word.
-    pub input_batch: Segments,
     /// From the attach reply.
     pub attach_opaque_data: Option<Bytes>,
     /// Handle of the transaction.
     pub transaction_id: Option<Bytes>,
-    /// Position in source order, for functions that require it.
-    pub batch_index: Option<i64>,
     /// As at bind.
     pub schema_path: Vec<String>,
+}
+
+impl ExecutionRef {
+    /// The columns that every request begins with.
+    fn head(&self) -> RecordBuilder {
+        RecordBuilder::new().text("function_name", &self.function_name).bytes("execution_id", self.execution_id.clone())
+    }
+
+    /// The columns that follow a request's own.
+    fn handles(&self, record: RecordBuilder) -> RecordBuilder {
+        record
+            .optional_bytes("attach_opaque_data", self.attach_opaque_data.as_deref())
+            .optional_bytes("transaction_id", self.transaction_id.as_deref())
+    }
+
+    /// The last column, in the form of the generation.
+    fn finish(&self, record: RecordBuilder, dialect: &Dialect) -> Result<Segments, WireError> {
+        schema_field(record, dialect.generation.buffering_schema, &self.schema_path).finish(&[])
+    }
+
+    fn read(record: &Record<'_>) -> Result<Self, WireError> {
+        Ok(Self {
+            function_name: record.text("function_name")?,
+            execution_id: record.bytes("execution_id")?,
+            attach_opaque_data: record.optional_bytes("attach_opaque_data"),
+            transaction_id: record.optional_bytes("transaction_id"),
+            schema_path: read_schema_path(record),
+        })
+    }
+
+    /// The destructor's request as a record.
+    ///
+    /// # Errors
+    /// Never in practice.
+    pub fn to_blob(&self, dialect: &Dialect) -> Result<Segments, WireError> {
+        self.finish(self.handles(self.head()), dialect)
+    }
+
+    /// Reads the destructor's record.
+    ///
+    /// # Errors
+    /// When required fields are missing.
+    pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
+        Self::read(&Record::first(&ipc::decode_batch(blob)?)?)
+    }
+}
+
+/// One chunk of the input.
+#[derive(Clone, Debug)]
+pub struct ProcessRequest {
+    /// The execution.
+    pub execution: ExecutionRef,
+    /// An IPC stream with exactly one batch: servers drop a second one without a word.
+    pub input_batch: Segments,
+    /// Position in source order, for functions that require it.
+    pub batch_index: Option<i64>,
 }
 
 impl ProcessRequest {
@@ -34,14 +86,9 @@ impl ProcessRequest {
     /// # Errors
     /// When the batch exceeds 2 GiB.
     pub fn into_blob(self, dialect: &Dialect) -> Result<Segments, WireError> {
-        let record = RecordBuilder::new()
-            .text("function_name", &self.function_name)
-            .bytes("execution_id", self.execution_id)
-            .bytes("input_batch", self.input_batch)
-            .optional_bytes("attach_opaque_data", self.attach_opaque_data.as_deref())
-            .optional_bytes("transaction_id", self.transaction_id.as_deref())
-            .optional_integer("batch_index", self.batch_index);
-        schema_field(record, dialect.generation.buffering_schema, &self.schema_path).finish(&[])
+        let record = self.execution.head().bytes("input_batch", self.input_batch);
+        let record = self.execution.handles(record).optional_integer("batch_index", self.batch_index);
+        self.execution.finish(record, dialect)
     }
 
     /// Reads the record.
@@ -52,13 +99,9 @@ impl ProcessRequest {
         let batch = ipc::decode_batch(blob)?;
         let record = Record::first(&batch)?;
         Ok(Self {
-            function_name: record.text("function_name")?,
-            execution_id: record.bytes("execution_id")?,
+            execution: ExecutionRef::read(&record)?,
             input_batch: record.bytes("input_batch")?.into(),
-            attach_opaque_data: record.optional_bytes("attach_opaque_data"),
-            transaction_id: record.optional_bytes("transaction_id"),
             batch_index: record.integer("batch_index"),
-            schema_path: read_schema_path(&record),
         })
     }
 }
@@ -92,18 +135,10 @@ impl ProcessReply {
 /// The end of the input.
 #[derive(Clone, Debug)]
 pub struct CombineRequest {
-    /// As at bind.
-    pub function_name: String,
-    /// From the header of the primary init.
-    pub execution_id: Bytes,
+    /// The execution.
+    pub execution: ExecutionRef,
     /// The ids of all process calls, duplicates included.
     pub state_ids: Vec<Bytes>,
-    /// From the attach reply.
-    pub attach_opaque_data: Option<Bytes>,
-    /// Handle of the transaction.
-    pub transaction_id: Option<Bytes>,
-    /// As at bind.
-    pub schema_path: Vec<String>,
 }
 
 impl CombineRequest {
@@ -112,13 +147,8 @@ impl CombineRequest {
     /// # Errors
     /// When the ids exceed 2 GiB.
     pub fn to_blob(&self, dialect: &Dialect) -> Result<Segments, WireError> {
-        let record = RecordBuilder::new()
-            .text("function_name", &self.function_name)
-            .bytes("execution_id", self.execution_id.clone())
-            .blobs("state_ids", &self.state_ids)
-            .optional_bytes("attach_opaque_data", self.attach_opaque_data.as_deref())
-            .optional_bytes("transaction_id", self.transaction_id.as_deref());
-        schema_field(record, dialect.generation.buffering_schema, &self.schema_path).finish(&[])
+        let record = self.execution.head().blobs("state_ids", &self.state_ids);
+        self.execution.finish(self.execution.handles(record), dialect)
     }
 
     /// Reads the record.
@@ -128,14 +158,7 @@ impl CombineRequest {
     pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
         let batch = ipc::decode_batch(blob)?;
         let record = Record::first(&batch)?;
-        Ok(Self {
-            function_name: record.text("function_name")?,
-            execution_id: record.bytes("execution_id")?,
-            state_ids: record.blobs("state_ids")?,
-            attach_opaque_data: record.optional_bytes("attach_opaque_data"),
-            transaction_id: record.optional_bytes("transaction_id"),
-            schema_path: read_schema_path(&record),
-        })
+        Ok(Self { execution: ExecutionRef::read(&record)?, state_ids: record.blobs("state_ids")? })
     }
 }
 
@@ -166,51 +189,5 @@ impl CombineReply {
     /// Never in practice.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
         RecordBuilder::new().blobs("finalize_state_ids", &self.finalize_state_ids).finish(&[])
-    }
-}
-
-/// Frees an execution.
-#[derive(Clone, Debug)]
-pub struct DestructorRequest {
-    /// As at bind.
-    pub function_name: String,
-    /// From the header of the primary init.
-    pub execution_id: Bytes,
-    /// From the attach reply.
-    pub attach_opaque_data: Option<Bytes>,
-    /// Handle of the transaction.
-    pub transaction_id: Option<Bytes>,
-    /// As at bind.
-    pub schema_path: Vec<String>,
-}
-
-impl DestructorRequest {
-    /// The request as a record.
-    ///
-    /// # Errors
-    /// Never in practice.
-    pub fn to_blob(&self, dialect: &Dialect) -> Result<Segments, WireError> {
-        let record = RecordBuilder::new()
-            .text("function_name", &self.function_name)
-            .bytes("execution_id", self.execution_id.clone())
-            .optional_bytes("attach_opaque_data", self.attach_opaque_data.as_deref())
-            .optional_bytes("transaction_id", self.transaction_id.as_deref());
-        schema_field(record, dialect.generation.buffering_schema, &self.schema_path).finish(&[])
-    }
-
-    /// Reads the record.
-    ///
-    /// # Errors
-    /// When required fields are missing.
-    pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
-        let batch = ipc::decode_batch(blob)?;
-        let record = Record::first(&batch)?;
-        Ok(Self {
-            function_name: record.text("function_name")?,
-            execution_id: record.bytes("execution_id")?,
-            attach_opaque_data: record.optional_bytes("attach_opaque_data"),
-            transaction_id: record.optional_bytes("transaction_id"),
-            schema_path: read_schema_path(&record),
-        })
     }
 }

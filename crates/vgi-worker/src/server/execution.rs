@@ -8,7 +8,7 @@ use bytes::Bytes;
 use vgi_wire::arguments::{Values, decode_values};
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
-    BindReply, BindRequest, CombineReply, CombineRequest, DestructorRequest, InitRequest, Phase, ProcessReply,
+    BindReply, BindRequest, CombineReply, CombineRequest, ExecutionRef, InitRequest, Phase, ProcessReply,
     ProcessRequest,
 };
 use vgi_wire::server::{Call, acknowledgement};
@@ -92,8 +92,9 @@ impl Exchange<'_> {
         self.server.counters.process_concurrency.raise_to(concurrency);
         let request = ProcessRequest::from_blob(call.request_blob()?)?;
         let blob = request.input_batch.to_bytes();
-        let execution = self.execution(ExecutionId::new(request.execution_id), request.batch_index, blob.clone())?;
-        execution.check_name(&request.function_name)?;
+        let execution =
+            self.execution(ExecutionId::new(request.execution.execution_id), request.batch_index, blob.clone())?;
+        execution.check_name(&request.execution.function_name)?;
         let batch = ipc::decode_batch(blob)?;
         check_schema(&batch.schema(), &execution.scope.input_schema)?;
         let rows = batch.num_rows();
@@ -106,8 +107,8 @@ impl Exchange<'_> {
     pub(super) fn combine(&self, call: &Call) -> Result<Segments, Fault> {
         self.server.counters.combine_calls.add(1);
         let request = CombineRequest::from_blob(call.request_blob()?)?;
-        let execution = self.execution(ExecutionId::new(request.execution_id), None, Bytes::new())?;
-        execution.check_name(&request.function_name)?;
+        let execution = self.execution(ExecutionId::new(request.execution.execution_id), None, Bytes::new())?;
+        execution.check_name(&request.execution.function_name)?;
         let ids = request.state_ids.into_iter().map(StateId::new).collect();
         let streams = guarded(|| execution.function.combine(execution.values, ids, &execution.scope))?;
         let finalize_state_ids = streams.iter().map(FinalizeId::as_bytes).cloned().collect();
@@ -117,7 +118,7 @@ impl Exchange<'_> {
     /// Destroying what is not there is no error: a client may not know.
     pub(super) fn destroy(&self, call: &Call) -> Result<Segments, Fault> {
         self.server.counters.destructor_calls.add(1);
-        let request = DestructorRequest::from_blob(call.request_blob()?)?;
+        let request = ExecutionRef::from_blob(call.request_blob()?)?;
         self.server.storage.end(&ExecutionId::new(request.execution_id)).map_err(Error::from)?;
         self.result(acknowledgement())
     }

@@ -13,7 +13,7 @@ use vgi_wire::arguments::encode_values;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
-    AttachReply, AttachRequest, BindReply, BindRequest, CombineReply, CombineRequest, DestructorRequest, InitRequest,
+    AttachReply, AttachRequest, BindReply, BindRequest, CombineReply, CombineRequest, ExecutionRef, InitRequest,
     Method, Phase, ProcessReply, ProcessRequest, cancel_body, request_body, turn_body,
 };
 use vgi_wire::reply::{Failure, InitReply, LogRecord, Tokens, Turn, UnaryReply, read_init, read_turn, read_unary};
@@ -189,30 +189,26 @@ pub struct Execution {
 }
 
 impl Execution {
-    pub fn process(&self, batch: &RecordBatch, batch_index: Option<i64>) -> Result<(Bytes, Vec<LogRecord>), Failure> {
-        let request = ProcessRequest {
+    fn reference(&self) -> ExecutionRef {
+        ExecutionRef {
             function_name: self.call.function.clone(),
             execution_id: self.id.clone(),
-            input_batch: ipc::encode_stream(batch, &[])?,
             attach_opaque_data: None,
             transaction_id: None,
-            batch_index,
             schema_path: self.call.schema.clone(),
-        };
+        }
+    }
+
+    pub fn process(&self, batch: &RecordBatch, batch_index: Option<i64>) -> Result<(Bytes, Vec<LogRecord>), Failure> {
+        let request =
+            ProcessRequest { execution: self.reference(), input_batch: ipc::encode_stream(batch, &[])?, batch_index };
         let body = self.client.body(Method::Process, request.into_blob(&self.client.dialect)?);
         let reply = self.client.unary(Method::Process, body)?;
         Ok((ProcessReply::from_reply(&reply)?.state_id, reply.logs))
     }
 
     pub fn combine(&self, state_ids: Vec<Bytes>) -> Result<(Vec<Bytes>, Vec<LogRecord>), Failure> {
-        let request = CombineRequest {
-            function_name: self.call.function.clone(),
-            execution_id: self.id.clone(),
-            state_ids,
-            attach_opaque_data: None,
-            transaction_id: None,
-            schema_path: self.call.schema.clone(),
-        };
+        let request = CombineRequest { execution: self.reference(), state_ids };
         let body = self.client.body(Method::Combine, request.to_blob(&self.client.dialect)?);
         let reply = self.client.unary(Method::Combine, body)?;
         Ok((CombineReply::from_reply(&reply)?.finalize_state_ids, reply.logs))
@@ -241,14 +237,7 @@ impl Execution {
     }
 
     pub fn destroy(&self) {
-        let request = DestructorRequest {
-            function_name: self.call.function.clone(),
-            execution_id: self.id.clone(),
-            attach_opaque_data: None,
-            transaction_id: None,
-            schema_path: self.call.schema.clone(),
-        };
-        let body = self.client.body(Method::Destructor, request.to_blob(&self.client.dialect).unwrap());
+        let body = self.client.body(Method::Destructor, self.reference().to_blob(&self.client.dialect).unwrap());
         self.client.unary(Method::Destructor, body).unwrap();
     }
 }

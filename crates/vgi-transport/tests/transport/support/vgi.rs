@@ -191,8 +191,9 @@ impl Vgi {
     fn process(&self, call: &Call) -> Served {
         let request = ProcessRequest::from_blob(call.request_blob().unwrap()).unwrap();
         let mut executions = self.executions.lock().unwrap();
-        let chunks =
-            executions.get_mut(&request.execution_id).ok_or_else(|| error("OSError", "unknown execution_id"))?;
+        let chunks = executions
+            .get_mut(&request.execution.execution_id)
+            .ok_or_else(|| error("OSError", "unknown execution_id"))?;
         let state_id = self.mint("state ");
         chunks.push((state_id.clone(), request.input_batch.to_bytes()));
         Ok(ProcessReply { state_id }.to_blob().unwrap())
@@ -200,8 +201,9 @@ impl Vgi {
 
     fn combine(&self, request: &CombineRequest) -> Served {
         let mut executions = self.executions.lock().unwrap();
-        let chunks =
-            executions.get_mut(&request.execution_id).ok_or_else(|| error("OSError", "unknown execution_id"))?;
+        let chunks = executions
+            .get_mut(&request.execution.execution_id)
+            .ok_or_else(|| error("OSError", "unknown execution_id"))?;
         let order = |id: &Bytes| request.state_ids.iter().position(|wanted| wanted == id);
         if chunks.iter().any(|(id, _)| order(id).is_none()) || chunks.len() != request.state_ids.len() {
             return Err(error("ValueError", "a state_id is missing").into());
