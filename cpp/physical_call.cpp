@@ -130,6 +130,15 @@ duckdb::OrderPreservationType PhysicalCall::SourceOrder() const {
                                         : duckdb::OrderPreservationType::NO_ORDER;
 }
 
+duckdb::ProgressData PhysicalCall::GetProgress(duckdb::ClientContext &, duckdb::GlobalSourceState &) const {
+    const auto &execution = *sink_state->Cast<SinkState>().execution;
+    duckdb::ProgressData result;
+    result.done = static_cast<double>(execution.finished_streams());
+    result.total = static_cast<double>(execution.stream_count());
+    result.invalid = result.total == 0;
+    return result;
+}
+
 duckdb::SourceResultType PhysicalCall::GetDataInternal(duckdb::ExecutionContext &context, duckdb::DataChunk &chunk,
                                                        duckdb::OperatorSourceInput &input) const {
     auto &local = input.local_state.Cast<SourceThreadState>();

@@ -38,6 +38,7 @@ public:
     bool IsSource() const override;
     bool ParallelSource() const override;
     duckdb::OrderPreservationType SourceOrder() const override;
+    duckdb::ProgressData GetProgress(duckdb::ClientContext &context, duckdb::GlobalSourceState &gstate) const override;
 
 protected:
     duckdb::SourceResultType GetDataInternal(duckdb::ExecutionContext &context, duckdb::DataChunk &chunk,

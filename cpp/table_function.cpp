@@ -3,6 +3,7 @@
 #include "exception.hpp"
 #include "logical_call.hpp"
 
+#include "duckdb/main/query_result.hpp"
 #include "duckdb/optimizer/optimizer.hpp"
 #include "duckdb/planner/operator/logical_get.hpp"
 
@@ -49,6 +50,8 @@ static void AddColumns(const BoundCall &call, duckdb::vector<LogicalType> &types
             names.emplace_back(std::string(call.column_name(i)));
         }
     });
+    // a server may name two columns alike, which a FROM clause may not
+    duckdb::QueryResult::DeduplicateColumns(names);
 }
 
 static duckdb::unique_ptr<duckdb::FunctionData> Bind(ClientContext &context, TableFunctionBindInput &input,

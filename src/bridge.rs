@@ -88,6 +88,8 @@ pub mod ffi {
         fn new_sink_thread(self: &Execution, context: Pin<&mut ClientContext>) -> Result<Box<SinkThread>>;
         fn combine(self: &Execution, context: &ClientContext) -> Result<()>;
         fn max_source_threads(self: &Execution) -> usize;
+        fn stream_count(self: &Execution) -> usize;
+        fn finished_streams(self: &Execution) -> usize;
         fn new_source_thread(self: &Execution) -> Result<Box<SourceThread>>;
 
         fn sink(

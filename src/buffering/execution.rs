@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(20);
 pub(super) struct Shared {
     pub(super) plan: Arc<Plan>,
     pub(super) counters: Counters,
+    stream_count: AtomicUsize,
+    finished_streams: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -66,6 +69,8 @@ impl Execution {
         let shared = Shared {
             plan: Arc::clone(&plan.inner),
             counters: Counters::default(),
+            stream_count: AtomicUsize::new(0),
+            finished_streams: AtomicUsize::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
         };
@@ -92,6 +97,7 @@ impl Execution {
         ids.sort_by_key(|entry| entry.batch_index);
         let ids = ids.into_iter().map(|entry| entry.id).collect();
         let streams = remote.combine(ids, interrupt).map_err(|error| self.shared.fail(error.into()))?;
+        self.shared.stream_count.store(streams.len(), Ordering::Relaxed);
         self.shared.lock().streams = streams.into();
         Ok(())
     }
@@ -103,6 +109,16 @@ impl Execution {
         }
         let bound = self.shared.max_workers().unwrap_or(usize::MAX);
         self.shared.lock().streams.len().min(bound).max(1)
+    }
+
+    /// How many finalize streams there are.
+    pub fn stream_count(&self) -> usize {
+        self.shared.stream_count.load(Ordering::Relaxed)
+    }
+
+    /// How many of them are read to their end.
+    pub fn finished_streams(&self) -> usize {
+        self.shared.finished_streams.load(Ordering::Relaxed)
     }
 
     /// State of one source thread.
@@ -175,6 +191,11 @@ impl Shared {
     /// Takes over the ids of a sink thread.
     pub(super) fn add_state_ids(&self, ids: Vec<StateId>) {
         self.lock().ids.extend(ids);
+    }
+
+    /// Notes that a stream was read to its end.
+    pub(super) fn stream_finished(&self) {
+        self.finished_streams.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The next finalize stream, or `None` when all are taken. The execution is let go with the last one: its destructor runs as

@@ -65,9 +65,11 @@ impl SourceThread {
                 self.stream = Some(remote.open_stream(id, &QueryInterrupt(&context))?);
                 continue;
             };
-            match stream.next(&QueryInterrupt(&context))? {
-                Some(batch) => self.take_batch(context.as_mut(), batch)?,
-                None => self.stream = None,
+            if let Some(batch) = stream.next(&QueryInterrupt(&context))? {
+                self.take_batch(context.as_mut(), batch)?;
+            } else {
+                self.stream = None;
+                self.shared.stream_finished();
             }
         }
         Ok(true)

@@ -148,7 +148,8 @@ pub fn duckdb_types(
                 && candidate.0.data_type() == field.data_type()
                 && extension(&candidate.0) == extension(field)
         };
-        let column_type = match input.iter().find(same) {
+        // its own place first: two columns may have one name
+        let column_type = match input.get(index).filter(same).or_else(|| input.iter().find(same)) {
             Some((_, column_type)) => SharedType::copy(column_type.get()?),
             None => SharedType::copy(importer.reader.column_type(index).map_err(conversion)?),
         };
