@@ -235,7 +235,8 @@ fn init(
     let body = body.map_err(|error| scope.error(error))?;
     let flight = peer.start(&dialect.path(Method::Init), body).map_err(|fault| scope.error(fault))?;
     let body = peer.body(flight, interrupt).map_err(|fault| scope.error(fault))?;
-    let reply = reply::read_init(body).map_err(|failure| peer.failed(scope, failure))?;
+    let streams = peer.streams(scope, body, interrupt)?;
+    let reply = reply::opening(streams).map_err(|failure| peer.failed(scope, failure))?;
     peer.log(scope, &reply.logs);
     Ok(reply)
 }

@@ -20,6 +20,7 @@ mod encoding;
 mod error;
 mod exchange;
 mod execution;
+mod external;
 mod flight;
 mod interrupt;
 mod location;

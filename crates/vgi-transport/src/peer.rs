@@ -117,7 +117,8 @@ impl Peer {
     /// Waits for the reply of a unary call and hands its log lines on.
     pub(crate) fn reply(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<UnaryReply, Error> {
         let body = self.body(flight, interrupt).map_err(|fault| scope.error(fault))?;
-        let reply = reply::read_unary(body).map_err(|failure| self.failed(scope, failure))?;
+        let streams = self.streams(scope, body, interrupt)?;
+        let reply = reply::unary(streams).map_err(|failure| self.failed(scope, failure))?;
         self.log(scope, &reply.logs);
         Ok(reply)
     }

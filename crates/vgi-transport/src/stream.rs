@@ -60,7 +60,8 @@ impl FinalizeStream {
     fn turn(&self, flight: Flight, interrupt: &dyn Interrupt) -> Result<Turn, Error> {
         let peer = self.execution.peer();
         let body = peer.body(flight, interrupt).map_err(|fault| self.scope.error(fault))?;
-        reply::read_turn(body).map_err(|failure| peer.failed(&self.scope, failure))
+        let streams = peer.streams(&self.scope, body, interrupt)?;
+        reply::turn(streams).map_err(|failure| peer.failed(&self.scope, failure))
     }
 
     /// Takes what a turn brought and asks for the next one.

@@ -11,6 +11,7 @@
 
 pub mod arguments;
 pub mod error;
+pub mod external;
 pub mod generation;
 pub mod ipc;
 pub mod meta;

@@ -34,5 +34,7 @@ pub const CALL_STATE: &str = "vgi_rpc.call_state#b64";
 pub const CANCEL: &str = "vgi_rpc.cancel";
 /// Where a batch that was stored outside can be fetched.
 pub const LOCATION: &str = "vgi_rpc.location";
+/// SHA-256 of the object at that place.
+pub const LOCATION_SHA256: &str = "vgi_rpc.location.sha256";
 /// Marks a pointer into shared memory; never valid over HTTP.
 pub const SHM_OFFSET: &str = "vgi_rpc.shm_offset";

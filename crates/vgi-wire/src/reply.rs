@@ -102,7 +102,7 @@ fn classify(batch: &Batch) -> Result<Role, WireError> {
         });
     }
     if batch.get(meta::LOCATION).is_some() {
-        return Err(WireError::protocol("the server stored the batch elsewhere, which this client cannot fetch yet"));
+        return Err(WireError::protocol("a stored batch was not fetched"));
     }
     if batch.get(meta::SHM_OFFSET).is_some() {
         // read as an empty batch it would lose rows
@@ -163,9 +163,17 @@ impl UnaryReply {
 /// # Errors
 /// [`Failure::Remote`] for an error batch, [`Failure::Wire`] for anything that is not a reply.
 pub fn read_unary(body: Bytes) -> Result<UnaryReply, Failure> {
+    unary(ipc::decode_streams(body)?)
+}
+
+/// [`read_unary`] of a body that is decoded already.
+///
+/// # Errors
+/// As [`read_unary`].
+pub fn unary(streams: Vec<ipc::Stream>) -> Result<UnaryReply, Failure> {
     let mut logs = Vec::new();
     let mut result = None;
-    for stream in ipc::decode_streams(body)? {
+    for stream in streams {
         for batch in stream.batches {
             match classify(&batch)? {
                 Role::Log(record) => logs.push(record),
@@ -252,7 +260,15 @@ pub struct InitReply {
 /// # Errors
 /// As [`read_unary`]; an error in the data stream is not one here, since the execution exists: it stands in the turn.
 pub fn read_init(body: Bytes) -> Result<InitReply, Failure> {
-    let mut streams = ipc::decode_streams(body)?.into_iter();
+    opening(ipc::decode_streams(body)?)
+}
+
+/// [`read_init`] of a body that is decoded already.
+///
+/// # Errors
+/// As [`read_init`].
+pub fn opening(streams: Vec<ipc::Stream>) -> Result<InitReply, Failure> {
+    let mut streams = streams.into_iter();
     let mut logs = Vec::new();
     let mut header = None;
     for batch in streams.next().into_iter().flat_map(|stream| stream.batches) {
@@ -280,7 +296,19 @@ pub fn read_init(body: Bytes) -> Result<InitReply, Failure> {
 /// # Errors
 /// [`Failure::Wire`] when the body is not one stream; an error batch stands in the turn.
 pub fn read_turn(body: Bytes) -> Result<Turn, Failure> {
-    Ok(Turn::read(ipc::decode_stream(body)?)?)
+    turn(ipc::decode_streams(body)?)
+}
+
+/// [`read_turn`] of a body that is decoded already.
+///
+/// # Errors
+/// As [`read_turn`].
+pub fn turn(streams: Vec<ipc::Stream>) -> Result<Turn, Failure> {
+    let mut streams = streams.into_iter();
+    match (streams.next(), streams.next()) {
+        (Some(stream), None) => Ok(Turn::read(stream)?),
+        _ => Err(WireError::protocol("the reply to a turn is not one stream").into()),
+    }
 }
 
 /// Looks for an error batch in a body of any status and shape; `None` when there is none or the body is not Arrow.
