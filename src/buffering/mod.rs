@@ -9,6 +9,7 @@ mod ordering;
 mod plan;
 mod sink;
 mod source;
+mod splitting;
 
 pub use execution::Execution;
 pub use ordering::OrderFlags;

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) window: usize,
     /// Bytes up to which chunks are merged.
     pub(super) batch_bytes: usize,
+    /// Bytes that the server accepts in one request.
+    pub(super) request_limit: Option<usize>,
 }
 
 impl CallPlan {
@@ -36,17 +38,18 @@ impl CallPlan {
         source_has_batch_index: bool,
     ) -> Result<Self, Error> {
         let mode = SinkMode::decide(call.order(), source_has_batch_index);
-        let server_limit = call.bound().attachment.capabilities().max_request_bytes;
+        let request_limit = call.bound().attachment.capabilities().max_request_bytes;
+        let request_limit = request_limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let batch_bytes = setting(context, settings::BATCH_BYTES)?;
-        // the envelope around a batch is well below this share of what the server accepts
-        let batch_bytes = server_limit
-            .map_or(batch_bytes, |limit| batch_bytes.min(usize::try_from(limit / 2).unwrap_or(batch_bytes)));
+        // merging beyond what the server accepts would only be undone
+        let batch_bytes = request_limit.map_or(batch_bytes, |limit| batch_bytes.min(limit / 2));
         let all = columns.iter().copied().eq(0..call.output().len());
         let plan = Plan {
             mode,
             projected: call.function().projection_pushdown && !all && !columns.is_empty(),
             window: mode.window(setting(context, settings::INFLIGHT)?),
             batch_bytes,
+            request_limit,
             columns,
             call,
         };

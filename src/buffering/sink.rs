@@ -5,12 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use vgi_transport::{Interrupt, Pending};
-use vgi_wire::ipc;
 use vgi_wire::methods::ProcessReply;
 
 use super::execution::{Shared, StateId};
 use super::merging::Merging;
 use super::ordering::{SinkMode, wire_batch_index};
+use super::splitting;
 use crate::bridge::ffi;
 use crate::convert::Exporter;
 use crate::error::{Error, ExceptionClass};
@@ -120,17 +120,17 @@ impl SinkThread {
 
     fn try_send(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
         let batch = self.exporter.take()?;
-        let rows = batch.num_rows();
-        let payload = ipc::encode_stream(&batch, &[])?;
         self.chunks = 0;
-        let remote = self.shared.running(interrupt)?;
-        while self.in_flight.len() >= self.shared.plan.window {
-            self.await_oldest(interrupt)?;
+        for piece in splitting::encode(&batch, self.shared.plan.request_limit)? {
+            let remote = self.shared.running(interrupt)?;
+            while self.in_flight.len() >= self.shared.plan.window {
+                self.await_oldest(interrupt)?;
+            }
+            let batch_index = self.numbering.next(self.shared.plan.mode)?;
+            let pending = remote.process(piece.payload, batch_index)?;
+            self.shared.counters.sent.add(piece.rows);
+            self.in_flight.push_back(InFlight { batch_index, rows: piece.rows, pending });
         }
-        let batch_index = self.numbering.next(self.shared.plan.mode)?;
-        let pending = remote.process(payload, batch_index)?;
-        self.shared.counters.sent.add(rows);
-        self.in_flight.push_back(InFlight { batch_index, rows, pending });
         self.merging.request_sent();
         Ok(())
     }
