@@ -50,7 +50,7 @@ mod tests {
 
     fn batch(rows: usize) -> RecordBatch {
         let schema = Schema::new(vec![Field::new("s", DataType::Utf8, true)]);
-        let column = StringArray::from_iter((0..rows).map(|row| (row % 7 != 0).then(|| "x".repeat(100))));
+        let column: StringArray = (0..rows).map(|row| (row % 7 != 0).then(|| "x".repeat(100))).collect();
         RecordBatch::try_new(Arc::new(schema), vec![Arc::new(column)]).unwrap()
     }
 
