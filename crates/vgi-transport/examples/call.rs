@@ -61,7 +61,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         state_ids.push(pending.wait(&NeverInterrupted)?.state_id);
     }
     for stream in execution.combine(state_ids, &NeverInterrupted)? {
-        let mut stream = execution.open_stream(stream, &NeverInterrupted)?;
+        let mut stream = execution.open_stream(stream)?;
         while let Some(batch) = stream.next(&NeverInterrupted)? {
             println!("{} rows: {:?}", batch.num_rows(), batch.columns());
         }

@@ -72,7 +72,7 @@ fn health(peer: &Peer, interrupt: &dyn Interrupt) -> Result<Health, Error> {
 }
 
 fn read_health(reply: &Reply) -> Result<Health, Fault> {
-    let Reply { url, status, headers, body } = reply;
+    let Reply { url, status, headers, body, .. } = reply;
     if status.is_redirection() {
         return Err(verdict::redirected(url, headers));
     }

@@ -1,5 +1,7 @@
 //! One HTTP exchange: a request out, a whole reply back. Runs on the network threads, so it only moves bytes.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use reqwest::{Body, Client, Response, Url};
@@ -19,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) body: Option<Segments>,
     pub(crate) clocks: Clocks,
     pub(crate) max_response_bytes: u64,
+    /// Whether the body is kept until the reply is there.
+    pub(crate) keep_body: bool,
 }
 
 /// A reply as it came.
@@ -28,6 +32,8 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// From the hand-over to the network threads to the last byte.
+    pub(crate) elapsed: Duration,
 }
 
 /// Sends and receives. Never repeats a request.
@@ -37,6 +43,7 @@ pub(crate) async fn exchange(client: Client, request: Request) -> Result<Reply, 
 }
 
 async fn run(client: Client, request: Request) -> Result<Reply, Fault> {
+    let start = Instant::now();
     let Request { url, mut headers, body, clocks, max_response_bytes, .. } = request;
     let progress = Progress::new(if body.is_some() { Stage::Waiting } else { Stage::Sent });
     let builder = match body {
@@ -51,7 +58,7 @@ async fn run(client: Client, request: Request) -> Result<Reply, Fault> {
         clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, &clocks))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let body = collect(response, &clocks, max_response_bytes).await?;
-    Ok(Reply { url, status, headers, body })
+    Ok(Reply { url, status, headers, body, elapsed: start.elapsed() })
 }
 
 fn send_fault(error: reqwest::Error, clocks: &Clocks) -> Fault {

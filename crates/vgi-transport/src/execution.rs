@@ -18,25 +18,39 @@ use crate::attachment::Bound;
 use crate::background::{self, DETACHED_TIMEOUT};
 use crate::error::{Error, Fault, Phase, Scope};
 use crate::exchange::{Request, exchange};
+use crate::flight::Flight;
 use crate::interrupt::Interrupt;
+use crate::options::EventSink;
 use crate::peer::Peer;
 use crate::pending::Pending;
 use crate::runtime::{self, lock};
 use crate::stream::FinalizeStream;
 
 /// What is wanted of the output; the same for every stream of an execution.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct InitOptions {
     /// Positions of the wanted columns; `None` for all.
     pub projection_ids: Option<Vec<i64>>,
     /// Filters in the protocol's encoding.
     pub pushdown_filters: Option<Bytes>,
+    /// Hears of this execution, in the place of the attachment's listener.
+    pub events: Option<Arc<dyn EventSink>>,
+}
+
+impl fmt::Debug for InitOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InitOptions")
+            .field("projection_ids", &self.projection_ids)
+            .field("pushdown_filters", &self.pushdown_filters)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An execution that the server keeps state for. Dropping it frees that state: the destructor is sent exactly once, in the background,
 /// after the cancels of its streams, and its outcome is ignored.
 pub struct Execution {
     bound: Arc<Bound>,
+    peer: Peer,
     options: InitOptions,
     header: InitHeader,
     /// Cancels under way; the destructor must not overtake them.
@@ -50,16 +64,17 @@ impl Execution {
     /// The server's refusal, or why it cannot be asked.
     pub fn start(bound: Arc<Bound>, options: InitOptions, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
         let peer = &bound.attachment.peer;
+        let peer = options.events.as_ref().map_or_else(|| peer.clone(), |events| peer.with_events(Arc::clone(events)));
         let scope = peer.scope(Phase::Init).for_function(bound.function_name.as_str());
         let request = init_request(&bound, &options);
-        let reply = init(peer, bound.attachment.dialect(), &scope, &request, interrupt)?;
+        let flight = start_init(&peer, bound.attachment.dialect(), &scope, &request)?;
+        let reply = opening(&peer, &scope, flight, interrupt)?;
         // from here on the server holds an execution, so whatever happens next must drop one
-        let execution =
-            Arc::new(Self { header: reply.header, bound: Arc::clone(&bound), options, cancels: Mutex::default() });
+        let execution = Arc::new(Self { header: reply.header, bound, peer, options, cancels: Mutex::default() });
         // some servers hand out tokens here, which continue nothing
         match reply.turn {
             Some(turn) => {
-                peer.log(&scope, &turn.logs);
+                execution.peer.log(&scope, &turn.logs);
                 turn.error.map_or(Ok(execution), |error| Err(scope.error(Fault::remote(error))))
             }
             None => Ok(execution),
@@ -77,7 +92,7 @@ impl Execution {
     }
 
     pub(crate) fn peer(&self) -> &Peer {
-        &self.bound.attachment.peer
+        &self.peer
     }
 
     fn dialect(&self) -> &Dialect {
@@ -136,15 +151,11 @@ impl Execution {
         CombineReply::from_reply(&reply).map(|reply| reply.finalize_state_ids).map_err(|error| scope.error(error))
     }
 
-    /// Opens one stream of the output.
+    /// Opens one stream of the output, without waiting for it: what goes wrong is the stream's first result.
     ///
     /// # Errors
-    /// The server's, or why there is no reply.
-    pub fn open_stream(
-        self: &Arc<Self>,
-        finalize_state_id: Bytes,
-        interrupt: &dyn Interrupt,
-    ) -> Result<FinalizeStream, Error> {
+    /// When the request cannot be made.
+    pub fn open_stream(self: &Arc<Self>, finalize_state_id: Bytes) -> Result<FinalizeStream, Error> {
         let scope = self.scope(Phase::Finalize);
         let request = InitRequest {
             phase: methods::Phase::TableBufferingFinalize,
@@ -153,8 +164,8 @@ impl Execution {
             init_opaque_data: self.header.opaque_data.clone(),
             ..init_request(&self.bound, &self.options)
         };
-        let reply = init(self.peer(), self.dialect(), &scope, &request, interrupt)?;
-        Ok(FinalizeStream::new(Arc::clone(self), scope, self.dialect().exchange_path(), reply.turn))
+        let flight = start_init(self.peer(), self.dialect(), &scope, &request)?;
+        Ok(FinalizeStream::new(Arc::clone(self), scope, self.dialect().exchange_path(), flight))
     }
 
     /// Runs a cancel in the background, before the destructor.
@@ -224,17 +235,20 @@ fn init_request(bound: &Bound, options: &InitOptions) -> InitRequest {
     }
 }
 
-fn init(
-    peer: &Peer,
-    dialect: &Dialect,
-    scope: &Scope,
-    request: &InitRequest,
-    interrupt: &dyn Interrupt,
-) -> Result<InitReply, Error> {
+fn start_init(peer: &Peer, dialect: &Dialect, scope: &Scope, request: &InitRequest) -> Result<Flight, Error> {
     let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::Init, blob));
     let body = body.map_err(|error| scope.error(error))?;
-    let flight = peer.start(&dialect.path(Method::Init), body).map_err(|fault| scope.error(fault))?;
-    let body = peer.body(flight, interrupt).map_err(|fault| scope.error(fault))?;
+    peer.start(&dialect.path(Method::Init), body).map_err(|fault| scope.error(fault))
+}
+
+/// Waits for the reply of an init and hands its log lines on.
+pub(crate) fn opening(
+    peer: &Peer,
+    scope: &Scope,
+    flight: Flight,
+    interrupt: &dyn Interrupt,
+) -> Result<InitReply, Error> {
+    let body = peer.body(scope, flight, interrupt)?;
     let streams = peer.streams(scope, body, interrupt)?;
     let reply = reply::opening(streams).map_err(|failure| peer.failed(scope, failure))?;
     peer.log(scope, &reply.logs);

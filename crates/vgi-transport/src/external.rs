@@ -47,6 +47,7 @@ impl Peer {
             body: None,
             clocks: Clocks::from(&self.options),
             max_response_bytes: self.options.max_response_bytes,
+            keep_body: false,
         };
         let reply = Flight::start(request)?.wait(interrupt)?;
         if !reply.status.is_success() {

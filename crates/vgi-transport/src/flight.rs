@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
 use tokio::task::AbortHandle;
+use vgi_wire::ipc::Segments;
 
 use crate::error::{ErrorKind, Fault};
 use crate::exchange::{Reply, Request, exchange};
@@ -11,12 +12,17 @@ use crate::runtime;
 
 /// A request that the network threads work on. Dropping it aborts it, which closes its socket.
 pub(crate) struct Flight {
+    pub(crate) sent_bytes: usize,
+    /// The request's body, where somebody will ask for it.
+    pub(crate) request: Option<Segments>,
     receiver: Receiver<Result<Reply, Fault>>,
     task: AbortHandle,
 }
 
 impl Flight {
     pub(crate) fn start(request: Request) -> Result<Self, Fault> {
+        let sent_bytes = request.body.as_ref().map_or(0, Segments::len);
+        let kept = request.body.clone().filter(|_| request.keep_body);
         let io = runtime::io()?;
         let client = io.client(request.client)?;
         let (sender, receiver) = sync_channel(1);
@@ -26,11 +32,11 @@ impl Flight {
                 tracing::trace!("a reply came for nobody");
             }
         });
-        Ok(Self { receiver, task: task.abort_handle() })
+        Ok(Self { sent_bytes, request: kept, receiver, task: task.abort_handle() })
     }
 
     /// Waits for the reply; an interrupt ends the wait within [`SLICE`].
-    pub(crate) fn wait(self, interrupt: &dyn Interrupt) -> Result<Reply, Fault> {
+    pub(crate) fn wait(&self, interrupt: &dyn Interrupt) -> Result<Reply, Fault> {
         loop {
             if interrupt.interrupted() {
                 return Err(Fault::new(ErrorKind::Interrupted, "interrupted"));

@@ -41,7 +41,7 @@ pub use error::{Error, ErrorKind, Phase};
 pub use execution::{Execution, InitOptions};
 pub use interrupt::{Interrupt, NeverInterrupted};
 pub use location::Location;
-pub use options::{EventSink, Options};
+pub use options::{EventSink, Exchange, Options};
 pub use pending::Pending;
 pub use runtime::shutdown;
 pub use stream::FinalizeStream;

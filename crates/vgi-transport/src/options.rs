@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use vgi_wire::ipc::Segments;
 use vgi_wire::reply::LogRecord;
 
 use crate::error::{ErrorKind, Fault, Phase};
@@ -13,6 +15,37 @@ use crate::error::{ErrorKind, Fault, Phase};
 pub trait EventSink: Send + Sync {
     /// A log line; `function` is empty before a function is known.
     fn log(&self, phase: Phase, function: &str, record: &LogRecord);
+
+    /// A request that was answered.
+    fn exchanged(&self, exchange: &Exchange<'_>) {
+        let _ = exchange;
+    }
+
+    /// Whether [`exchanged`](Self::exchanged) wants to see the request's body, which must be kept for it until the reply is there.
+    fn wants_bodies(&self) -> bool {
+        false
+    }
+}
+
+/// One answered request.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange<'a> {
+    /// The step that it belongs to.
+    pub phase: Phase,
+    /// Empty before a function is known.
+    pub function: &'a str,
+    /// The last part of the URL's path: the protocol's name of the method.
+    pub method: &'a str,
+    /// HTTP status.
+    pub status: u16,
+    /// Bytes of the request's body, before compression.
+    pub sent_bytes: usize,
+    /// The request's body, for those who [want it](EventSink::wants_bodies).
+    pub request: Option<&'a Segments>,
+    /// The reply's body, as received.
+    pub reply: &'a Bytes,
+    /// From the hand-over to the network threads to the last byte of the reply.
+    pub elapsed: Duration,
 }
 
 /// Clocks, limits and credentials of one attachment.

@@ -16,7 +16,7 @@ use crate::exchange::{Reply, Request};
 use crate::flight::Flight;
 use crate::interrupt::Interrupt;
 use crate::location::Location;
-use crate::options::Options;
+use crate::options::{EventSink, Exchange, Options};
 use crate::runtime::lock;
 use crate::verdict;
 
@@ -52,6 +52,11 @@ impl Peer {
         Self { url: base.as_str().into(), base, ..self.clone() }
     }
 
+    /// The same server, with another listener.
+    pub(crate) fn with_events(&self, events: Arc<dyn EventSink>) -> Self {
+        Self { options: Options { events: Some(events), ..self.options.clone() }, ..self.clone() }
+    }
+
     /// The same server for a caller with other options.
     pub(crate) fn with_options(&self, options: &Options) -> Self {
         Self { options: options.clone(), ..self.clone() }
@@ -81,6 +86,7 @@ impl Peer {
             body,
             clocks: Clocks::from(&self.options),
             max_response_bytes: self.options.max_response_bytes,
+            keep_body: self.options.events.as_ref().is_some_and(|events| events.wants_bodies()),
         })
     }
 
@@ -108,15 +114,31 @@ impl Peer {
     }
 
     /// Waits for a reply and gives its Arrow body.
-    pub(crate) fn body(&self, flight: Flight, interrupt: &dyn Interrupt) -> Result<Bytes, Fault> {
-        let reply = flight.wait(interrupt)?;
+    pub(crate) fn body(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<Bytes, Error> {
+        let reply = flight.wait(interrupt).map_err(|fault| scope.error(fault))?;
         lock(&self.capabilities).update(&reply.headers);
-        verdict::arrow_body(reply, self.options.max_response_bytes)
+        self.exchanged(scope, &flight, &reply);
+        verdict::arrow_body(reply, self.options.max_response_bytes).map_err(|fault| scope.error(fault))
+    }
+
+    fn exchanged(&self, scope: &Scope, flight: &Flight, reply: &Reply) {
+        let Some(events) = &self.options.events else { return };
+        let url = reply.url.as_str();
+        events.exchanged(&Exchange {
+            phase: scope.phase,
+            function: scope.function.as_deref().unwrap_or_default(),
+            method: url.strip_prefix(self.base.as_str()).unwrap_or(url).trim_matches('/'),
+            status: reply.status.as_u16(),
+            sent_bytes: flight.sent_bytes,
+            request: flight.request.as_ref(),
+            reply: &reply.body,
+            elapsed: reply.elapsed,
+        });
     }
 
     /// Waits for the reply of a unary call and hands its log lines on.
     pub(crate) fn reply(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<UnaryReply, Error> {
-        let body = self.body(flight, interrupt).map_err(|fault| scope.error(fault))?;
+        let body = self.body(scope, flight, interrupt)?;
         let streams = self.streams(scope, body, interrupt)?;
         let reply = reply::unary(streams).map_err(|failure| self.failed(scope, failure))?;
         self.log(scope, &reply.logs);

@@ -9,7 +9,7 @@ use vgi_wire::methods::{cancel_body, turn_body};
 use vgi_wire::reply::{self, Tokens, Turn};
 
 use crate::error::{Error, ErrorKind, Fault, Scope};
-use crate::execution::Execution;
+use crate::execution::{Execution, opening};
 use crate::flight::Flight;
 use crate::interrupt::Interrupt;
 
@@ -22,19 +22,28 @@ pub struct FinalizeStream {
     ready: VecDeque<RecordBatch>,
     /// Of the turn that is on its way.
     tokens: Option<Tokens>,
-    flight: Option<Flight>,
+    flight: Option<(Stage, Flight)>,
     /// Stays: a stream that failed never looks like one that ended.
     failure: Option<Error>,
 }
 
+/// What the reply on its way answers.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// The init, which brings the first turn.
+    Opening,
+    Turn,
+}
+
 impl FinalizeStream {
-    pub(crate) fn new(execution: Arc<Execution>, scope: Scope, exchange_path: String, first: Option<Turn>) -> Self {
-        let mut stream =
-            Self { execution, scope, exchange_path, ready: VecDeque::new(), tokens: None, flight: None, failure: None };
-        if let Some(turn) = first {
-            stream.accept(turn);
-        }
-        stream
+    pub(crate) fn new(execution: Arc<Execution>, scope: Scope, exchange_path: String, opening: Flight) -> Self {
+        let flight = Some((Stage::Opening, opening));
+        Self { execution, scope, exchange_path, ready: VecDeque::new(), tokens: None, flight, failure: None }
+    }
+
+    /// Whether [`next`](Self::next) would return without waiting for the server.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty() || self.flight.as_ref().is_none_or(|(_, flight)| flight.is_finished())
     }
 
     /// The next batch with rows; `None` at the end.
@@ -49,19 +58,23 @@ impl FinalizeStream {
             if let Some(failure) = &self.failure {
                 return Err(failure.clone());
             }
-            let Some(flight) = self.flight.take() else { return Ok(None) };
-            match self.turn(flight, interrupt) {
-                Ok(turn) => self.accept(turn),
+            let Some((stage, flight)) = self.flight.take() else { return Ok(None) };
+            match self.turn(stage, flight, interrupt) {
+                Ok(Some(turn)) => self.accept(turn),
+                Ok(None) => {}
                 Err(failure) => self.fail(failure),
             }
         }
     }
 
-    fn turn(&self, flight: Flight, interrupt: &dyn Interrupt) -> Result<Turn, Error> {
+    fn turn(&self, stage: Stage, flight: Flight, interrupt: &dyn Interrupt) -> Result<Option<Turn>, Error> {
         let peer = self.execution.peer();
-        let body = peer.body(flight, interrupt).map_err(|fault| self.scope.error(fault))?;
+        if let Stage::Opening = stage {
+            return opening(peer, &self.scope, flight, interrupt).map(|reply| reply.turn);
+        }
+        let body = peer.body(&self.scope, flight, interrupt)?;
         let streams = peer.streams(&self.scope, body, interrupt)?;
-        reply::turn(streams).map_err(|failure| peer.failed(&self.scope, failure))
+        reply::turn(streams).map(Some).map_err(|failure| peer.failed(&self.scope, failure))
     }
 
     /// Takes what a turn brought and asks for the next one.
@@ -77,7 +90,7 @@ impl FinalizeStream {
                 .map_err(Fault::from)
                 .and_then(|body| self.execution.peer().start(&self.exchange_path, body));
             match started {
-                Ok(flight) => self.flight = Some(flight),
+                Ok(flight) => self.flight = Some((Stage::Turn, flight)),
                 Err(fault) => self.fail(self.scope.error(fault)),
             }
         }

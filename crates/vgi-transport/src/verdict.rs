@@ -15,7 +15,7 @@ const QUOTE: usize = 1024;
 
 /// The Arrow body of a reply.
 pub(crate) fn arrow_body(reply: Reply, max: u64) -> Result<Bytes, Fault> {
-    let Reply { url, status, headers, body } = reply;
+    let Reply { url, status, headers, body, .. } = reply;
     if status.is_redirection() {
         return Err(redirected(&url, &headers).with_status(status));
     }
@@ -121,6 +121,7 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             headers: pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect(),
             body: Bytes::from_static(body),
+            elapsed: std::time::Duration::ZERO,
         }
     }
 

@@ -34,7 +34,7 @@ fn every_row_comes_back_in_every_generation() {
         let server = Vgi::new(protocol, version).start();
         let (execution, streams) = fed(&server, &Options::default(), &[&[1, 2, 3], &[4], &[5, 6]]);
         assert_eq!(execution.max_workers(), None);
-        let mut stream = execution.open_stream(streams[0].clone(), &NeverInterrupted).unwrap();
+        let mut stream = execution.open_stream(streams[0].clone()).unwrap();
         assert_eq!(rows(&mut stream), [1, 2, 3, 4, 5, 6], "{protocol:?} {version:?}");
         assert!(stream.next(&NeverInterrupted).unwrap().is_none(), "the end stays the end");
         drop(stream);
@@ -75,7 +75,7 @@ fn a_stream_that_is_left_early_is_cancelled_before_the_destructor() {
         None
     });
     let (execution, streams) = fed(&server, &Options::default(), &[&[1], &[2], &[3], &[4], &[5]]);
-    let mut stream = execution.open_stream(streams[0].clone(), &NeverInterrupted).unwrap();
+    let mut stream = execution.open_stream(streams[0].clone()).unwrap();
     stream.next(&NeverInterrupted).unwrap().unwrap();
     eventually("the read-ahead", || server.count("exchange") == 1);
     drop(stream);
@@ -88,11 +88,13 @@ fn a_stream_that_is_left_early_is_cancelled_before_the_destructor() {
 fn one_turn_is_read_ahead_and_no_more() {
     let server = Vgi::current().start();
     let (execution, streams) = fed(&server, &Options::default(), &[&[1], &[2], &[3], &[4], &[5]]);
-    let mut stream = execution.open_stream(streams[0].clone(), &NeverInterrupted).unwrap();
+    let mut stream = execution.open_stream(streams[0].clone()).unwrap();
+    eventually("the opening", || stream.is_ready());
+    assert_eq!(server.count("exchange"), 0);
+    stream.next(&NeverInterrupted).unwrap().unwrap();
     eventually("the read-ahead", || server.count("exchange") == 1);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(server.count("exchange"), 1);
-    stream.next(&NeverInterrupted).unwrap().unwrap();
     stream.next(&NeverInterrupted).unwrap().unwrap();
     eventually("the next read-ahead", || server.count("exchange") == 2);
     std::thread::sleep(Duration::from_millis(100));
@@ -110,7 +112,7 @@ fn an_error_after_good_batches_comes_after_them_and_stays() {
         })
     });
     let (execution, streams) = fed(&server, &Options::default(), &[&[1], &[2]]);
-    let mut stream = execution.open_stream(streams[0].clone(), &NeverInterrupted).unwrap();
+    let mut stream = execution.open_stream(streams[0].clone()).unwrap();
     assert_eq!(stream.next(&NeverInterrupted).unwrap().unwrap().num_rows(), 1);
     assert_eq!(stream.next(&NeverInterrupted).unwrap().unwrap().num_rows(), 2);
     for _ in 0..2 {
