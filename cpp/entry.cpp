@@ -1,9 +1,11 @@
 // What LOAD does: registers the table function, the optimizer extension that puts the operator into plans, and the
 // settings.
+#include "calls.hpp"
 #include "exception.hpp"
 #include "logical_call.hpp"
 #include "table_function.hpp"
 
+#include "duckdb/common/types.hpp"
 #include "duckdb/logging/log_manager.hpp"
 #include "duckdb/main/config.hpp"
 #include "duckdb/main/database.hpp"
@@ -17,8 +19,14 @@ namespace {
 //! Owned by the database instance: its end is the last moment at which background requests may still be awaited.
 class Lifetime final : public duckdb::OptimizerExtensionInfo {
 public:
-    Lifetime() { database_opened(); }
-    ~Lifetime() override { database_closed(); }
+    explicit Lifetime(const duckdb::DatabaseInstance &database) : number(reinterpret_cast<std::size_t>(&database)) {
+        database_opened();
+    }
+    ~Lifetime() override { database_closed(number); }
+
+private:
+    //! What `database_of` gives for its connections.
+    std::size_t number;
 };
 
 void Optimize(duckdb::OptimizerExtensionInput &, duckdb::unique_ptr<duckdb::LogicalOperator> &plan) {
@@ -27,31 +35,33 @@ void Optimize(duckdb::OptimizerExtensionInput &, duckdb::unique_ptr<duckdb::Logi
 
 //! DuckDB's callback for a changed setting does not say which one it is, so each has a callback of its own, made at
 //! compile time.
-constexpr std::size_t SETTING_COUNT = 3;
+constexpr std::size_t MOST_SETTINGS = 32;
 
-//! DuckDB calls this before a new value is stored, so a value out of range never takes effect.
-void CheckSetting(duckdb::ClientContext &, duckdb::SetScope, duckdb::Value &value, const char *name) {
-    const std::uint64_t number = value.IsNull() ? 0 : value.GetValue<uint64_t>();
-    Forward([&] { check_setting(name, number); });
+//! DuckDB calls this before a new value is stored, so a value that is not allowed never takes effect.
+template <std::size_t INDEX>
+void CheckSetting(duckdb::ClientContext &, duckdb::SetScope, duckdb::Value &value) {
+    Forward([&] { check_setting(settings()[INDEX].name, value); });
 }
 
-template <std::size_t INDEX>
-void CheckSettingAt(duckdb::ClientContext &context, duckdb::SetScope scope, duckdb::Value &value) {
-    CheckSetting(context, scope, value, std::string(settings()[INDEX].name).c_str());
+void RegisterSetting(duckdb::DBConfig &config, const Setting &setting, duckdb::set_option_callback_t check) {
+    const duckdb::LogicalType type(duckdb::TransformStringToLogicalTypeId(std::string(setting.type_name)));
+    const auto value = duckdb::Value(std::string(setting.default_value)).DefaultCastAs(type);
+    config.AddExtensionOption(duckdb::Identifier(std::string(setting.name)), std::string(setting.description), type,
+                              value, check);
 }
 
 template <std::size_t... INDEX>
 void RegisterSettings(duckdb::DBConfig &config, std::index_sequence<INDEX...>) {
     const auto all = settings();
-    if (all.size() != SETTING_COUNT) {
+    if (all.size() > MOST_SETTINGS) {
         throw duckdb::InternalException("vgi: %llu settings, but %llu callbacks",
                                         static_cast<duckdb::idx_t>(all.size()),
-                                        static_cast<duckdb::idx_t>(SETTING_COUNT));
+                                        static_cast<duckdb::idx_t>(MOST_SETTINGS));
     }
-    (config.AddExtensionOption(duckdb::Identifier(std::string(all[INDEX].name)), std::string(all[INDEX].description),
-                               duckdb::LogicalType::UBIGINT, duckdb::Value::UBIGINT(all[INDEX].default_value),
-                               CheckSettingAt<INDEX>),
-     ...);
+    const duckdb::set_option_callback_t checks[] = {CheckSetting<INDEX>...};
+    for (std::size_t i = 0; i < all.size(); i++) {
+        RegisterSetting(config, all[i], checks[i]);
+    }
 }
 
 } // namespace
@@ -62,12 +72,13 @@ extern "C" void vgi_register(void *loader_pointer) {
     auto &loader = *static_cast<duckdb::ExtensionLoader *>(loader_pointer);
     loader.SetDescription("Runs a query's table through functions on a remote VGI server");
     loader.RegisterFunction(vgi::CallFunction());
+    loader.RegisterFunction(vgi::CallsFunction());
     auto &database = loader.GetDatabaseInstance();
-    database.GetLogManager().RegisterLogType(duckdb::make_uniq<duckdb::LogType>("VGI", duckdb::LogLevel::LOG_INFO));
+    database.GetLogManager().RegisterLogType(duckdb::make_uniq<duckdb::LogType>("VGI", duckdb::LogLevel::LOG_DEBUG));
     auto &config = duckdb::DBConfig::GetConfig(database);
-    vgi::RegisterSettings(config, std::make_index_sequence<vgi::SETTING_COUNT>());
+    vgi::RegisterSettings(config, std::make_index_sequence<vgi::MOST_SETTINGS>());
     duckdb::OptimizerExtension optimizer;
     optimizer.optimize_function = vgi::Optimize;
-    optimizer.optimizer_info = duckdb::make_shared_ptr<vgi::Lifetime>();
+    optimizer.optimizer_info = duckdb::make_shared_ptr<vgi::Lifetime>(database);
     duckdb::OptimizerExtension::Register(config, std::move(optimizer));
 }

@@ -16,6 +16,8 @@ void Rethrow(const rust::Error &error) {
         throw duckdb::ConversionException(message);
     case 'I':
         throw duckdb::InvalidInputException(message);
+    case 'M':
+        throw duckdb::OutOfMemoryException(message);
     case 'N':
         throw duckdb::NotImplementedException(message);
     case 'X':

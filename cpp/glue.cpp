@@ -32,12 +32,51 @@ void write_log(const ClientContext &context, rust::Str level_word, rust::Str mes
     }
 }
 
-std::uint64_t setting_u64(const ClientContext &context, rust::Str name) {
+bool logs_steps(const ClientContext &context) noexcept {
+    try {
+        return duckdb::Logger::Get(context).ShouldLog("VGI", duckdb::LogLevel::LOG_DEBUG);
+    } catch (...) {
+        return false;
+    }
+}
+
+std::size_t database_of(const ClientContext &context) noexcept {
+    return reinterpret_cast<std::size_t>(context.db.get());
+}
+
+static Value SettingValue(const ClientContext &context, rust::Str name) {
     Value value;
     if (!context.TryGetCurrentSetting(duckdb::Identifier(std::string(name)), value) || value.IsNull()) {
         throw duckdb::InvalidInputException("setting '%s' has no value", std::string(name));
     }
-    return value.GetValue<uint64_t>();
+    return value;
+}
+
+std::uint64_t setting_u64(const ClientContext &context, rust::Str name) {
+    return SettingValue(context, name).GetValue<uint64_t>();
+}
+
+rust::String setting_text(const ClientContext &context, rust::Str name) {
+    return rust::String::lossy(SettingValue(context, name).ToString());
+}
+
+MemoryClaim::MemoryClaim(ClientContext &context) : manager(duckdb::BufferManager::GetBufferManager(context)) {}
+
+MemoryClaim::~MemoryClaim() {
+    manager.FreeReservedMemory(held);
+}
+
+void MemoryClaim::resize(std::size_t bytes) {
+    if (bytes > held) {
+        manager.ReserveMemory(bytes - held);
+    } else {
+        manager.FreeReservedMemory(held - bytes);
+    }
+    held = bytes;
+}
+
+std::unique_ptr<MemoryClaim> new_memory_claim(ClientContext &context) {
+    return std::make_unique<MemoryClaim>(context);
 }
 
 std::unique_ptr<Value> cast_value(ClientContext &context, const Value &value, const LogicalType &type) {

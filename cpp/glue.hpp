@@ -6,6 +6,7 @@
 
 #include "duckdb.hpp"
 #include "duckdb/planner/expression.hpp"
+#include "duckdb/storage/buffer_manager.hpp"
 
 #include "rust/cxx.h"
 
@@ -24,8 +25,35 @@ bool is_interrupted(const ClientContext &context) noexcept;
 //! A line for DuckDB's log, as type `VGI`; `level` is the word that the protocol uses.
 void write_log(const ClientContext &context, rust::Str level, rust::Str message) noexcept;
 
+//! Whether the steps of a call are worth writing: the log takes lines of type `VGI` at level DEBUG.
+bool logs_steps(const ClientContext &context) noexcept;
+
+//! A number for the database instance, the same for all of its connections.
+std::size_t database_of(const ClientContext &context) noexcept;
+
 //! A setting's value as an unsigned integer; throws when the setting is unknown or not a number.
 std::uint64_t setting_u64(const ClientContext &context, rust::Str name);
+
+//! A setting's value as text; throws when the setting is unknown.
+rust::String setting_text(const ClientContext &context, rust::Str name);
+
+//! Memory that the extension holds, counted by DuckDB's buffer manager. Owned by the state of one thread of a query.
+class MemoryClaim {
+public:
+    explicit MemoryClaim(ClientContext &context);
+    ~MemoryClaim();
+    MemoryClaim(const MemoryClaim &) = delete;
+    MemoryClaim &operator=(const MemoryClaim &) = delete;
+
+    //! Throws DuckDB's out-of-memory error, and holds what it held before, when the limit allows no more.
+    void resize(std::size_t bytes);
+
+private:
+    duckdb::BufferManager &manager;
+    std::size_t held = 0;
+};
+
+std::unique_ptr<MemoryClaim> new_memory_claim(ClientContext &context);
 
 //! `value` cast to `type` by DuckDB's own rules; throws DuckDB's conversion error.
 std::unique_ptr<Value> cast_value(ClientContext &context, const Value &value, const LogicalType &type);

@@ -2,6 +2,8 @@
 
 #include "exception.hpp"
 
+#include "duckdb/parallel/thread_context.hpp"
+
 namespace vgi {
 
 namespace {
@@ -47,14 +49,20 @@ duckdb::InsertionOrderPreservingMap<std::string> PhysicalCall::ParamsToString() 
     for (auto &entry : plan->describe()) {
         result[std::string(entry.key)] = std::string(entry.value);
     }
+    if (sink_state) { // EXPLAIN ANALYZE, which calls every operator of an extension EXTENSION
+        result["Operator"] = GetName();
+        for (auto &entry : sink_state->Cast<SinkState>().execution->report()) {
+            result[std::string(entry.key)] = std::string(entry.value);
+        }
+    }
     SetEstimatedCardinality(result, estimated_cardinality);
     return result;
 }
 
 // Sink interface
 
-duckdb::unique_ptr<duckdb::GlobalSinkState> PhysicalCall::GetGlobalSinkState(duckdb::ClientContext &) const {
-    return duckdb::make_uniq<SinkState>(Forward([&] { return plan->new_execution(); }));
+duckdb::unique_ptr<duckdb::GlobalSinkState> PhysicalCall::GetGlobalSinkState(duckdb::ClientContext &context) const {
+    return duckdb::make_uniq<SinkState>(Forward([&] { return plan->new_execution(context); }));
 }
 
 duckdb::unique_ptr<duckdb::LocalSinkState> PhysicalCall::GetLocalSinkState(duckdb::ExecutionContext &context) const {
@@ -104,6 +112,14 @@ duckdb::OperatorPartitionInfo PhysicalCall::RequiredPartitionInfo() const {
                                      : duckdb::OperatorPartitionInfo::NoPartitionInfo();
 }
 
+duckdb::ProgressData PhysicalCall::GetSinkProgress(duckdb::ClientContext &, duckdb::GlobalSinkState &gstate,
+                                                   const duckdb::ProgressData source_progress) const {
+    // what the source gave is not done before the server has accepted it
+    auto result = source_progress;
+    result.done *= gstate.Cast<SinkState>().execution->accepted_share();
+    return result;
+}
+
 // Source interface
 
 duckdb::unique_ptr<duckdb::GlobalSourceState> PhysicalCall::GetGlobalSourceState(duckdb::ClientContext &) const {
@@ -111,10 +127,11 @@ duckdb::unique_ptr<duckdb::GlobalSourceState> PhysicalCall::GetGlobalSourceState
     return duckdb::make_uniq<SourceState>(global.execution->max_source_threads());
 }
 
-duckdb::unique_ptr<duckdb::LocalSourceState> PhysicalCall::GetLocalSourceState(duckdb::ExecutionContext &,
+duckdb::unique_ptr<duckdb::LocalSourceState> PhysicalCall::GetLocalSourceState(duckdb::ExecutionContext &context,
                                                                                duckdb::GlobalSourceState &) const {
     auto &global = sink_state->Cast<SinkState>();
-    return duckdb::make_uniq<SourceThreadState>(Forward([&] { return global.execution->new_source_thread(); }));
+    return duckdb::make_uniq<SourceThreadState>(
+        Forward([&] { return global.execution->new_source_thread(context.client); }));
 }
 
 bool PhysicalCall::IsSource() const {
@@ -143,6 +160,10 @@ duckdb::SourceResultType PhysicalCall::GetDataInternal(duckdb::ExecutionContext 
                                                        duckdb::OperatorSourceInput &input) const {
     auto &local = input.local_state.Cast<SourceThreadState>();
     const bool more = Forward([&] { return local.thread->next(context.client, chunk); });
+    // DuckDB asks for the parameters when the operator starts; the counters are worth reading when it ends
+    if (context.thread.profiler.OperatorMetricsIsInitialized(*this)) {
+        context.thread.profiler.GetOperatorMetrics(*this).SetExtraInfo(ParamsToString());
+    }
     return more ? duckdb::SourceResultType::HAVE_MORE_OUTPUT : duckdb::SourceResultType::FINISHED;
 }
 

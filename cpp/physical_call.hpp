@@ -30,6 +30,8 @@ public:
     bool ParallelSink() const override;
     bool SinkOrderDependent() const override;
     duckdb::OperatorPartitionInfo RequiredPartitionInfo() const override;
+    duckdb::ProgressData GetSinkProgress(duckdb::ClientContext &context, duckdb::GlobalSinkState &gstate,
+                                         const duckdb::ProgressData source_progress) const override;
 
     // Source interface
     duckdb::unique_ptr<duckdb::GlobalSourceState> GetGlobalSourceState(duckdb::ClientContext &context) const override;

@@ -19,8 +19,9 @@ use cxx::{CxxString, UniquePtr};
 
 use crate::buffering::{CallPlan, Execution, SinkThread, SourceThread};
 use crate::call::{BoundCall, CallRequest};
+use crate::calls;
 use crate::error::{Error, ExceptionClass};
-use crate::logging::ServerLog;
+use crate::logging::CallLog;
 use crate::settings;
 
 #[allow(
@@ -37,7 +38,22 @@ pub mod ffi {
     struct Setting {
         name: String,
         description: String,
-        default_value: u64,
+        type_name: String,
+        default_value: String,
+    }
+
+    /// A row of `vgi_calls()`. Counts and times are in the order of their names.
+    struct CallRow {
+        call_id: u64,
+        started_micros: i64,
+        function_name: String,
+        server: String,
+        execution_id: String,
+        state: String,
+        error: String,
+        milliseconds: f64,
+        counts: Vec<u64>,
+        times: Vec<f64>,
     }
 
     /// A line of EXPLAIN.
@@ -55,9 +71,12 @@ pub mod ffi {
         type SourceThread;
 
         fn settings() -> Vec<Setting>;
-        fn check_setting(name: &CxxString, value: u64) -> Result<()>;
+        fn check_setting(name: &str, value: &Value) -> Result<()>;
         fn database_opened();
-        fn database_closed();
+        fn database_closed(database: usize);
+        fn last_calls(database: usize) -> Vec<CallRow>;
+        fn call_count_names() -> Vec<String>;
+        fn call_time_names() -> Vec<String>;
 
         fn new_call_request(url: &CxxString, catalog: &CxxString, function: &CxxString) -> Box<CallRequest>;
         fn add_input_column(self: &mut CallRequest, name: &CxxString, column_type: &LogicalType);
@@ -83,14 +102,16 @@ pub mod ffi {
         fn input_order_matters(self: &CallPlan) -> bool;
         fn wants_batch_index(self: &CallPlan) -> bool;
         fn output_order_matters(self: &CallPlan) -> bool;
-        fn new_execution(self: &CallPlan) -> Result<Box<Execution>>;
+        fn new_execution(self: &CallPlan, context: &ClientContext) -> Result<Box<Execution>>;
 
         fn new_sink_thread(self: &Execution, context: Pin<&mut ClientContext>) -> Result<Box<SinkThread>>;
         fn combine(self: &Execution, context: &ClientContext) -> Result<()>;
         fn max_source_threads(self: &Execution) -> usize;
         fn stream_count(self: &Execution) -> usize;
         fn finished_streams(self: &Execution) -> usize;
-        fn new_source_thread(self: &Execution) -> Result<Box<SourceThread>>;
+        fn report(self: &Execution) -> Vec<Entry>;
+        fn accepted_share(self: &Execution) -> f64;
+        fn new_source_thread(self: &Execution, context: Pin<&mut ClientContext>) -> Result<Box<SourceThread>>;
 
         fn sink(
             self: &mut SinkThread,
@@ -118,7 +139,10 @@ pub mod ffi {
 
         fn is_interrupted(context: &ClientContext) -> bool;
         fn write_log(context: &ClientContext, level: &str, message: &str);
+        fn logs_steps(context: &ClientContext) -> bool;
+        fn database_of(context: &ClientContext) -> usize;
         fn setting_u64(context: &ClientContext, name: &str) -> Result<u64>;
+        fn setting_text(context: &ClientContext, name: &str) -> Result<String>;
         fn cast_value(
             context: Pin<&mut ClientContext>,
             value: &Value,
@@ -132,6 +156,10 @@ pub mod ffi {
         fn same_type(left: &LogicalType, right: &LogicalType) -> bool;
         fn type_name(column_type: &LogicalType) -> Result<String>;
         fn copy_type(column_type: &LogicalType) -> UniquePtr<LogicalType>;
+
+        type MemoryClaim;
+        fn new_memory_claim(context: Pin<&mut ClientContext>) -> Result<UniquePtr<MemoryClaim>>;
+        fn resize(self: Pin<&mut MemoryClaim>, bytes: usize) -> Result<()>;
 
         type TypeList;
         fn new_type_list() -> UniquePtr<TypeList>;
@@ -195,7 +223,7 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 }
 
 /// Writes what the server logged while a bridged function ran, whether it went well or not.
-fn logged<T>(log: &ServerLog, context: &ffi::ClientContext, result: Result<T, Crossing>) -> Result<T, Crossing> {
+fn logged<T>(log: &CallLog, context: &ffi::ClientContext, result: Result<T, Crossing>) -> Result<T, Crossing> {
     log.flush(context);
     result
 }
@@ -248,13 +276,14 @@ fn settings() -> Vec<ffi::Setting> {
     let convert = |setting: &settings::Setting| ffi::Setting {
         name: setting.name.to_owned(),
         description: setting.description.to_owned(),
-        default_value: setting.default,
+        type_name: setting.kind.type_name().to_owned(),
+        default_value: setting.kind.default_text(),
     };
     settings::ALL.iter().map(convert).collect()
 }
 
-fn check_setting(name: &CxxString, value: u64) -> Result<(), Crossing> {
-    contain(|| settings::check(&name.to_string_lossy(), value))
+fn check_setting(name: &str, value: &ffi::Value) -> Result<(), Crossing> {
+    contain(|| settings::check(name, &ffi::value_text(value)))
 }
 
 /// Databases of this process that have the extension loaded.
@@ -266,9 +295,10 @@ fn database_opened() {
 
 /// The last moment at which destructors of this database's executions may still be waited for; with the last database the
 /// transport's threads end too.
-fn database_closed() {
+fn database_closed(database: usize) {
     const PATIENCE: Duration = Duration::from_secs(2);
     contain(|| {
+        calls::forget(database);
         if DATABASES.fetch_sub(1, Ordering::SeqCst) == 1 {
             vgi_transport::shutdown(PATIENCE);
         } else {
@@ -277,6 +307,33 @@ fn database_closed() {
         Ok(())
     })
     .ok();
+}
+
+fn last_calls(database: usize) -> Vec<ffi::CallRow> {
+    calls::last(database).into_iter().map(call_row).collect()
+}
+
+fn call_row(call: calls::Call) -> ffi::CallRow {
+    ffi::CallRow {
+        call_id: call.id,
+        started_micros: call.started_micros,
+        function_name: call.function_name,
+        server: call.server,
+        execution_id: call.execution_id,
+        state: call.state.to_owned(),
+        error: call.error,
+        milliseconds: call.milliseconds,
+        counts: call.counts,
+        times: call.times,
+    }
+}
+
+fn call_count_names() -> Vec<String> {
+    calls::COUNTS.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn call_time_names() -> Vec<String> {
+    calls::TIMES.iter().map(|&name| name.to_owned()).collect()
 }
 
 fn new_call_request(url: &CxxString, catalog: &CxxString, function: &CxxString) -> Box<CallRequest> {
@@ -345,8 +402,13 @@ impl CallPlan {
         self.explain().into_iter().map(|(key, value)| ffi::Entry { key: key.to_owned(), value }).collect()
     }
 
-    fn new_execution(&self) -> Result<Box<Execution>, Crossing> {
-        contain(|| Ok(Box::new(Execution::new(self))))
+    fn new_execution(&self, context: &ffi::ClientContext) -> Result<Box<Execution>, Crossing> {
+        contain(|| {
+            let execution = Execution::new(self);
+            execution.log().listen(context);
+            calls::note(ffi::database_of(context), execution.observer());
+            Ok(Box::new(execution))
+        })
     }
 }
 
@@ -360,8 +422,12 @@ impl Execution {
         logged(self.log(), context, result)
     }
 
-    fn new_source_thread(&self) -> Result<Box<SourceThread>, Crossing> {
-        contain(|| Ok(Box::new(self.source_thread())))
+    fn report(&self) -> Vec<ffi::Entry> {
+        self.counted().into_iter().map(|(key, value)| ffi::Entry { key: key.to_owned(), value }).collect()
+    }
+
+    fn new_source_thread(&self, context: Pin<&mut ffi::ClientContext>) -> Result<Box<SourceThread>, Crossing> {
+        contain(|| self.source_thread(context).map(Box::new))
     }
 }
 

@@ -14,6 +14,8 @@ pub enum ExceptionClass {
     Conversion,
     /// The server's function refused, or the data are not what it said.
     InvalidInput,
+    /// DuckDB's memory limit allows no more.
+    OutOfMemory,
     /// The server, the protocol or the query shape needs what this version does not have.
     NotImplemented,
     /// The user stopped the query.
@@ -28,6 +30,7 @@ impl ExceptionClass {
             Self::Binder => 'B',
             Self::Conversion => 'C',
             Self::InvalidInput => 'I',
+            Self::OutOfMemory => 'M',
             Self::NotImplemented => 'N',
             Self::Interrupt => 'X',
             Self::Io => 'O',

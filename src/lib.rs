@@ -6,6 +6,7 @@
 pub mod bridge;
 pub mod buffering;
 pub mod call;
+pub mod calls;
 pub mod convert;
 pub mod error;
 pub mod logging;

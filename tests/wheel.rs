@@ -7,7 +7,7 @@
 mod worker;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -29,7 +29,9 @@ fn python(variable: &str, script: &str) -> Result<Completion, Failed> {
     let Some(interpreter) = std::env::var_os(variable) else {
         return Ok(Completion::ignored_with(format!("{variable} is not set")));
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // where the package is now: clones that share a target directory share the compiled test too
+    let root =
+        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     let extension =
         std::env::var_os("VGI_EXTENSION").map_or_else(|| root.join("build/vgi.duckdb_extension"), PathBuf::from);
     let worker = Worker::start()?;

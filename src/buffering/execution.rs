@@ -1,22 +1,23 @@
 //! One execution of a call, shared by its sink and source threads.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use vgi_transport::{InitOptions, Interrupt};
+use vgi_transport::{FinalizeStream, InitOptions, Interrupt};
 
-use super::counters::Counters;
+use super::memory::Memory;
+use super::observer::{Observer, Outcome, hex};
 use super::plan::{CallPlan, Plan};
 use super::sink::SinkThread;
 use super::source::SourceThread;
+use super::streams::Streams;
 use crate::bridge::ffi;
 use crate::convert::Exporter;
 use crate::error::{Error, ExceptionClass};
-use crate::logging::ServerLog;
+use crate::logging::CallLog;
 
 /// An execution: from the first chunk to the last row.
 pub struct Execution {
@@ -28,7 +29,7 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(20);
 
 pub(super) struct Shared {
     pub(super) plan: Arc<Plan>,
-    pub(super) counters: Counters,
+    pub(super) observer: Arc<Observer>,
     stream_count: AtomicUsize,
     finished_streams: AtomicUsize,
     state: Mutex<State>,
@@ -40,8 +41,8 @@ struct State {
     remote: Remote,
     /// Ids that process calls returned, with the place of each in source order where there is one.
     ids: Vec<StateId>,
-    /// Finalize streams that no source thread has taken yet.
-    streams: VecDeque<Bytes>,
+    /// The output.
+    streams: Streams<FinalizeStream>,
     /// The first error of any thread; all others stop with it, so that the user sees the cause and not its echo.
     failure: Option<Error>,
 }
@@ -68,7 +69,7 @@ impl Execution {
     pub fn new(plan: &CallPlan) -> Self {
         let shared = Shared {
             plan: Arc::clone(&plan.inner),
-            counters: Counters::default(),
+            observer: Arc::new(Observer::new(plan.inner.call.clone())),
             stream_count: AtomicUsize::new(0),
             finished_streams: AtomicUsize::new(0),
             state: Mutex::default(),
@@ -77,16 +78,22 @@ impl Execution {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Lines that the server's code logged.
-    pub fn log(&self) -> &ServerLog {
+    /// Lines for DuckDB's log.
+    pub fn log(&self) -> &CallLog {
         self.shared.plan.call.log()
     }
 
+    /// What is seen of it from outside.
+    pub fn observer(&self) -> &Arc<Observer> {
+        &self.shared.observer
+    }
+
     /// State of one sink thread.
-    pub fn sink_thread(&self, context: Pin<&mut ffi::ClientContext>) -> Result<SinkThread, Error> {
+    pub fn sink_thread(&self, mut context: Pin<&mut ffi::ClientContext>) -> Result<SinkThread, Error> {
         let call = &self.shared.plan.call;
+        let memory = Memory::new(context.as_mut())?;
         let exporter = Exporter::new(context, call.inputs(), Arc::clone(call.input_schema()))?;
-        Ok(SinkThread::new(Arc::clone(&self.shared), exporter))
+        Ok(SinkThread::new(Arc::clone(&self.shared), exporter, memory))
     }
 
     /// After all sink threads have ended: combines. Empty input is combined too, so that a function can give its row for no rows.
@@ -96,19 +103,17 @@ impl Execution {
         // stable: ids without an index keep the order of each thread
         ids.sort_by_key(|entry| entry.batch_index);
         let ids = ids.into_iter().map(|entry| entry.id).collect();
-        let streams = remote.combine(ids, interrupt).map_err(|error| self.shared.fail(error.into()))?;
-        self.shared.stream_count.store(streams.len(), Ordering::Relaxed);
-        self.shared.lock().streams = streams.into();
-        Ok(())
+        self.shared.combine(&remote, ids, interrupt).map_err(|error| self.shared.fail(error))
+    }
+
+    /// Lines for EXPLAIN ANALYZE.
+    pub fn counted(&self) -> Vec<(&'static str, String)> {
+        self.shared.observer.counters.report()
     }
 
     /// How many threads can read at once.
     pub fn max_source_threads(&self) -> usize {
-        if self.shared.plan.call.order().source_order_dependent {
-            return 1;
-        }
-        let bound = self.shared.max_workers().unwrap_or(usize::MAX);
-        self.shared.lock().streams.len().min(bound).max(1)
+        self.shared.lock().streams.width().max(1)
     }
 
     /// How many finalize streams there are.
@@ -122,8 +127,13 @@ impl Execution {
     }
 
     /// State of one source thread.
-    pub fn source_thread(&self) -> SourceThread {
-        SourceThread::new(Arc::clone(&self.shared))
+    pub fn source_thread(&self, context: Pin<&mut ffi::ClientContext>) -> Result<SourceThread, Error> {
+        Ok(SourceThread::new(Arc::clone(&self.shared), Memory::new(context)?))
+    }
+
+    /// Which part of the rows sent the server has accepted.
+    pub fn accepted_share(&self) -> f64 {
+        self.shared.observer.counters.accepted_share()
     }
 }
 
@@ -157,6 +167,7 @@ impl Shared {
             vgi_transport::Execution::start(Arc::clone(self.plan.call.bound()), self.init_options(), interrupt);
         let result = match started {
             Ok(remote) => {
+                self.started(&remote);
                 self.lock().remote = Remote::Running(Arc::clone(&remote));
                 Ok(remote)
             }
@@ -169,17 +180,66 @@ impl Shared {
     /// Sink and source must name the same projection.
     fn init_options(&self) -> InitOptions {
         let ids = self.plan.columns.iter().filter_map(|&column| i64::try_from(column).ok()).collect();
-        InitOptions { projection_ids: self.plan.projected.then_some(ids), ..InitOptions::default() }
+        InitOptions {
+            projection_ids: self.plan.projected.then_some(ids),
+            events: Some(Arc::clone(&self.observer) as _),
+            ..InitOptions::default()
+        }
+    }
+
+    fn started(&self, remote: &vgi_transport::Execution) {
+        self.observer.identified(remote.id().clone());
+        self.observer.log().event("table_buffering.init", |details| {
+            details
+                .add("conn", next_connection())
+                .add("function_name", self.plan.call.function_name())
+                .add("execution_id", hex(remote.id()))
+                .add(
+                    "projected_columns",
+                    if self.plan.projected { self.plan.columns.len().to_string() } else { "all".to_owned() },
+                );
+        });
+    }
+
+    fn combine(
+        &self,
+        remote: &vgi_transport::Execution,
+        ids: Vec<Bytes>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        let function = self.plan.call.function_name();
+        self.observer.log().event("table_buffering.combine", |details| {
+            details.add("function_name", function).add("num_state_ids", ids.len());
+        });
+        let streams = self.observer.counters.waiting.time(|| remote.combine(ids, interrupt))?;
+        self.observer.log().event("table_buffering.combine_result", |details| {
+            details.add("function_name", function).add("num_finalize_state_ids", streams.len());
+        });
+        self.stream_count.store(streams.len(), Ordering::Relaxed);
+        let workers = remote.max_workers().and_then(|workers| usize::try_from(workers).ok());
+        let bound = self.plan.read_ahead.min(workers.unwrap_or(usize::MAX));
+        let ordered = self.plan.call.order().source_order_dependent;
+        self.lock().streams = Streams::new(streams, bound, ordered);
+        self.let_go_when_done();
+        Ok(())
     }
 
     /// Notes an error; the first one wins and is given back.
     pub(super) fn fail(&self, error: Error) -> Error {
+        let counters = &self.observer.counters;
         let mut state = self.lock();
-        let explain = |error: Error| if self.counters.any_sent() { error.and(&self.counters) } else { error };
+        let explain = |error: Error| if counters.any_sent() { error.and(counters) } else { error };
         let first = state.failure.get_or_insert_with(|| explain(error)).clone();
         // nothing may be sent after a failure; the last thread that holds the execution destroys it
         state.remote = Remote::Finished;
+        let streams = std::mem::take(&mut state.streams);
         self.changed.notify_all();
+        drop(state);
+        drop(streams);
+        self.observer.ended(match first.class() {
+            ExceptionClass::Interrupt => Outcome::Stopped,
+            _ => Outcome::Failed(first.to_string()),
+        });
         first
     }
 
@@ -193,28 +253,52 @@ impl Shared {
         self.lock().ids.extend(ids);
     }
 
-    /// Notes that a stream was read to its end.
-    pub(super) fn stream_finished(&self) {
-        self.finished_streams.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The next finalize stream, or `None` when all are taken. The execution is let go with the last one: its destructor runs as
-    /// soon as the last reader is done with it.
-    pub(super) fn next_stream(&self) -> Option<(Bytes, Arc<vgi_transport::Execution>)> {
+    /// A finalize stream to read a batch from, in exchange for the one that was read before; `None` when this thread is not needed any
+    /// more.
+    pub(super) fn next_stream(&self, before: Option<FinalizeStream>) -> Result<Option<FinalizeStream>, Error> {
         let mut state = self.lock();
-        let Remote::Running(remote) = &state.remote else { return None };
-        let remote = Arc::clone(remote);
-        let stream = state.streams.pop_front();
-        if state.streams.is_empty() {
-            state.remote = Remote::Finished;
+        if let Some(stream) = before {
+            state.streams.put_back(stream);
         }
-        Some((stream?, remote))
+        let State { remote, streams, .. } = &mut *state;
+        let Remote::Running(execution) = &*remote else { return Ok(None) };
+        streams.take(|id| self.open_stream(execution, id), FinalizeStream::is_ready)
     }
 
-    fn max_workers(&self) -> Option<usize> {
-        match &self.lock().remote {
-            Remote::Running(remote) => remote.max_workers().and_then(|workers| usize::try_from(workers).ok()),
-            _ => None,
+    fn open_stream(&self, remote: &Arc<vgi_transport::Execution>, id: Bytes) -> Result<FinalizeStream, Error> {
+        self.observer.log().event("table_buffering.finalize_init", |details| {
+            details
+                .add("conn", next_connection())
+                .add("function_name", self.plan.call.function_name())
+                .add("finalize_state_id", hex(&id));
+        });
+        Ok(remote.open_stream(id)?)
+    }
+
+    /// Notes that a stream was read to its end.
+    pub(super) fn stream_ended(&self) {
+        self.finished_streams.fetch_add(1, Ordering::Relaxed);
+        self.lock().streams.ended();
+        self.let_go_when_done();
+    }
+
+    fn let_go_when_done(&self) {
+        let mut state = self.lock();
+        if state.streams.is_done() {
+            state.remote = Remote::Finished;
+            self.observer.ended(Outcome::Finished);
         }
     }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.observer.ended(Outcome::Stopped);
+    }
+}
+
+/// A number for what the log calls a connection: a sink thread or an output stream, not a socket.
+pub(super) fn next_connection() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -4,14 +4,19 @@
 
 mod counters;
 mod execution;
+mod memory;
 mod merging;
+mod observer;
 mod ordering;
 mod plan;
 mod sink;
 mod source;
 mod splitting;
+mod streams;
 
+pub use counters::Clock;
 pub use execution::Execution;
+pub use observer::{Observer, Outcome};
 pub use ordering::OrderFlags;
 pub use plan::CallPlan;
 pub use sink::SinkThread;

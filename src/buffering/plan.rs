@@ -5,9 +5,8 @@ use std::sync::Arc;
 use super::ordering::SinkMode;
 use crate::bridge::ffi;
 use crate::call::BoundCall;
-use crate::convert::exception_text;
-use crate::error::{Error, ExceptionClass};
-use crate::settings::{self, Setting};
+use crate::error::Error;
+use crate::settings;
 
 /// A plan of one buffered call. Executions of the plan share it.
 pub struct CallPlan {
@@ -25,6 +24,8 @@ pub(super) struct Plan {
     pub(super) window: usize,
     /// Bytes up to which chunks are merged.
     pub(super) batch_bytes: usize,
+    /// Finalize streams that are open at once.
+    pub(super) read_ahead: usize,
     /// Bytes that the server accepts in one request.
     pub(super) request_limit: Option<usize>,
 }
@@ -40,15 +41,16 @@ impl CallPlan {
         let mode = SinkMode::decide(call.order(), source_has_batch_index);
         let request_limit = call.bound().attachment.capabilities().max_request_bytes;
         let request_limit = request_limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let batch_bytes = setting(context, settings::BATCH_BYTES)?;
+        let batch_bytes = settings::size_of(context, settings::BATCH_BYTES)?;
         // merging beyond what the server accepts would only be undone
         let batch_bytes = request_limit.map_or(batch_bytes, |limit| batch_bytes.min(limit / 2));
         let all = columns.iter().copied().eq(0..call.output().len());
         let plan = Plan {
             mode,
             projected: call.function().projection_pushdown && !all && !columns.is_empty(),
-            window: mode.window(setting(context, settings::INFLIGHT)?),
+            window: mode.window(settings::size_of(context, settings::INFLIGHT)?),
             batch_bytes,
+            read_ahead: settings::size_of(context, settings::READ_AHEAD)?,
             request_limit,
             columns,
             call,
@@ -95,10 +97,4 @@ impl CallPlan {
     pub fn output_order_matters(&self) -> bool {
         self.inner.call.order().source_order_dependent
     }
-}
-
-fn setting(context: &ffi::ClientContext, setting: Setting) -> Result<usize, Error> {
-    let value = ffi::setting_u64(context, setting.name)
-        .map_err(|error| Error::new(ExceptionClass::InvalidInput, exception_text(&error)))?;
-    Ok(usize::try_from(value).unwrap_or(usize::MAX))
 }

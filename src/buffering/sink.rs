@@ -7,20 +7,25 @@ use std::sync::Arc;
 use vgi_transport::{Interrupt, Pending};
 use vgi_wire::methods::ProcessReply;
 
-use super::execution::{Shared, StateId};
+use super::execution::{Shared, StateId, next_connection};
+use super::memory::Memory;
 use super::merging::Merging;
+use super::observer::hex;
 use super::ordering::{SinkMode, wire_batch_index};
 use super::splitting;
 use crate::bridge::ffi;
 use crate::convert::Exporter;
 use crate::error::{Error, ExceptionClass};
-use crate::logging::ServerLog;
+use crate::logging::CallLog;
 
 /// State of one sink thread. No other thread touches it, and no lock is held around a request.
 pub struct SinkThread {
     shared: Arc<Shared>,
+    /// What the log knows this thread by.
+    connection: u64,
     exporter: Exporter,
     merging: Merging,
+    memory: Memory,
     /// Chunks in the exporter.
     chunks: usize,
     numbering: Numbering,
@@ -33,6 +38,7 @@ pub struct SinkThread {
 struct InFlight {
     batch_index: Option<i64>,
     rows: usize,
+    bytes: usize,
     pending: Pending<ProcessReply>,
 }
 
@@ -62,15 +68,17 @@ impl Numbering {
 }
 
 impl SinkThread {
-    /// Lines that the server's code logged.
-    pub fn log(&self) -> &ServerLog {
+    /// Lines for DuckDB's log.
+    pub fn log(&self) -> &CallLog {
         self.shared.plan.call.log()
     }
 
-    pub(super) fn new(shared: Arc<Shared>, exporter: Exporter) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, exporter: Exporter, memory: Memory) -> Self {
         Self {
             merging: Merging::new(shared.plan.batch_bytes),
+            connection: next_connection(),
             exporter,
+            memory,
             chunks: 0,
             numbering: Numbering::default(),
             in_flight: VecDeque::new(),
@@ -90,9 +98,23 @@ impl SinkThread {
             return Err(failure);
         }
         self.enter_batch(batch_index, interrupt)?;
-        self.exporter.append(chunk).map_err(|error| self.shared.fail(error))?;
+        let encoding = &self.shared.observer.counters.encoding;
+        encoding.time(|| self.exporter.append(chunk)).map_err(|error| self.shared.fail(error))?;
         self.chunks += 1;
+        self.claim(interrupt).map_err(|error| self.shared.fail(error))?;
         if self.merging.is_full(self.chunks, self.exporter.bytes()) { self.send(interrupt) } else { Ok(()) }
+    }
+
+    /// Counts what this thread holds. A limit that is reached is first met by waiting for requests on their way.
+    fn claim(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        loop {
+            let in_flight: usize = self.in_flight.iter().map(|request| request.bytes).sum();
+            match self.memory.hold(self.exporter.bytes().saturating_add(in_flight)) {
+                Err(error) if self.in_flight.is_empty() => return Err(error),
+                Err(_) => self.await_oldest(interrupt)?,
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// A request never spans two of DuckDB's batches: it has one index.
@@ -119,26 +141,40 @@ impl SinkThread {
     }
 
     fn try_send(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        let batch = self.exporter.take()?;
+        let limit = self.shared.plan.request_limit;
+        let encoding = &self.shared.observer.counters.encoding;
+        let pieces = encoding.time(|| splitting::encode(&self.exporter.take()?, limit))?;
         self.chunks = 0;
-        for piece in splitting::encode(&batch, self.shared.plan.request_limit)? {
+        for piece in pieces {
             let remote = self.shared.running(interrupt)?;
             while self.in_flight.len() >= self.shared.plan.window {
                 self.await_oldest(interrupt)?;
             }
             let batch_index = self.numbering.next(self.shared.plan.mode)?;
+            let bytes = piece.payload.len();
             let pending = remote.process(piece.payload, batch_index)?;
-            self.shared.counters.sent.add(piece.rows);
-            self.in_flight.push_back(InFlight { batch_index, rows: piece.rows, pending });
+            self.shared.observer.counters.sent.add(piece.rows);
+            self.in_flight.push_back(InFlight { batch_index, rows: piece.rows, bytes, pending });
         }
         self.merging.request_sent();
         Ok(())
     }
 
     fn await_oldest(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        if let Some(InFlight { batch_index, rows, pending }) = self.in_flight.pop_front() {
-            let id = pending.wait(interrupt)?.state_id;
-            self.shared.counters.accepted.add(rows);
+        if let Some(InFlight { batch_index, rows, pending, .. }) = self.in_flight.pop_front() {
+            let observer = &self.shared.observer;
+            let id = observer.counters.waiting.time(|| pending.wait(interrupt))?.state_id;
+            observer.counters.accepted.add(rows);
+            observer.log().event("table_buffering.process", |details| {
+                details
+                    .add("conn", self.connection)
+                    .add("function_name", self.shared.plan.call.function_name())
+                    .add("state_id", hex(&id))
+                    .add("input_rows", rows);
+                if let Some(index) = batch_index {
+                    details.add("batch_index", index);
+                }
+            });
             self.state_ids.push(StateId { batch_index, id });
         }
         Ok(())
@@ -150,6 +186,7 @@ impl SinkThread {
         while !self.in_flight.is_empty() {
             self.await_oldest(interrupt).map_err(|error| self.shared.fail(error))?;
         }
+        self.memory.hold(0)?;
         self.shared.add_state_ids(std::mem::take(&mut self.state_ids));
         Ok(())
     }

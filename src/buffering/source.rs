@@ -8,10 +8,11 @@ use arrow_schema::{Schema, SchemaRef};
 use vgi_transport::FinalizeStream;
 
 use super::execution::Shared;
+use super::memory::{Memory, batch_bytes};
 use crate::bridge::{QueryInterrupt, ffi};
 use crate::convert::Importer;
 use crate::error::{Error, ExceptionClass};
-use crate::logging::ServerLog;
+use crate::logging::CallLog;
 
 /// Rows of a DuckDB vector.
 const VECTOR_SIZE: usize = 2048;
@@ -19,6 +20,7 @@ const VECTOR_SIZE: usize = 2048;
 /// State of one source thread.
 pub struct SourceThread {
     shared: Arc<Shared>,
+    memory: Memory,
     stream: Option<FinalizeStream>,
     importer: Option<(SchemaRef, Importer)>,
     page: Page,
@@ -32,13 +34,13 @@ struct Page {
 }
 
 impl SourceThread {
-    /// Lines that the server's code logged.
-    pub fn log(&self) -> &ServerLog {
+    /// Lines for DuckDB's log.
+    pub fn log(&self) -> &CallLog {
         self.shared.plan.call.log()
     }
 
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, stream: None, importer: None, page: Page::default() }
+    pub(super) fn new(shared: Arc<Shared>, memory: Memory) -> Self {
+        Self { shared, memory, stream: None, importer: None, page: Page::default() }
     }
 
     /// Fills the chunk with the next rows; false when there are none left for this thread.
@@ -49,7 +51,10 @@ impl SourceThread {
     ) -> Result<bool, Error> {
         let result = self.advance(context.as_mut());
         match result.map_err(|error| self.shared.fail(error)) {
-            Ok(true) => self.fill(context, chunk).map(|()| true),
+            Ok(true) => {
+                let shared = Arc::clone(&self.shared);
+                shared.observer.counters.decoding.time(|| self.fill(context, chunk)).map(|()| true)
+            }
             other => other,
         }
     }
@@ -60,16 +65,15 @@ impl SourceThread {
             if let Some(failure) = self.shared.failure() {
                 return Err(failure);
             }
-            let Some(stream) = &mut self.stream else {
-                let Some((id, remote)) = self.shared.next_stream() else { return Ok(false) };
-                self.stream = Some(remote.open_stream(id, &QueryInterrupt(&context))?);
-                continue;
-            };
-            if let Some(batch) = stream.next(&QueryInterrupt(&context))? {
-                self.take_batch(context.as_mut(), batch)?;
+            let Some(mut stream) = self.shared.next_stream(self.stream.take())? else { return Ok(false) };
+            let waiting = &self.shared.observer.counters.waiting;
+            if let Some(batch) = waiting.time(|| stream.next(&QueryInterrupt(&context)))? {
+                self.stream = Some(stream);
+                let shared = Arc::clone(&self.shared);
+                shared.observer.counters.decoding.time(|| self.take_batch(context.as_mut(), batch))?;
             } else {
-                self.stream = None;
-                self.shared.stream_finished();
+                drop(stream);
+                self.shared.stream_ended();
             }
         }
         Ok(true)
@@ -81,7 +85,8 @@ impl SourceThread {
             let importer = Importer::new(context, batch.schema_ref())?;
             self.importer = Some((batch.schema(), importer));
         }
-        self.shared.counters.received.add(batch.num_rows());
+        self.memory.hold(batch_bytes(&batch))?;
+        self.shared.observer.counters.received.add(batch.num_rows());
         self.page = Page { offset: 0, rows: batch.num_rows() };
         if let Some((_, importer)) = &mut self.importer {
             importer.set_batch(&batch)?;
@@ -126,6 +131,7 @@ impl SourceThread {
         } else {
             &plan.columns
         };
+        self.shared.observer.counters.delivered.add(rows);
         let offset = self.page.offset;
         self.page.offset += rows;
         importer.read(context, offset, rows, columns, chunk).map_err(|error| self.shared.fail(error))

@@ -8,7 +8,7 @@ use vgi_wire::methods::FunctionInfo;
 
 use crate::bridge::SharedType;
 use crate::buffering::OrderFlags;
-use crate::logging::ServerLog;
+use crate::logging::CallLog;
 
 /// A bound call.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ struct Inner {
     inputs: Vec<(String, SharedType)>,
     input_schema: SchemaRef,
     output: Vec<(String, SharedType)>,
-    log: Arc<ServerLog>,
+    log: Arc<CallLog>,
 }
 
 impl BoundCall {
@@ -32,7 +32,7 @@ impl BoundCall {
         inputs: Vec<(String, SharedType)>,
         input_schema: SchemaRef,
         output: Vec<(String, SharedType)>,
-        log: Arc<ServerLog>,
+        log: Arc<CallLog>,
     ) -> Self {
         Self { inner: Arc::new(Inner { function, bound: Arc::new(bound), inputs, input_schema, output, log }) }
     }
@@ -73,7 +73,7 @@ impl BoundCall {
     }
 
     /// Lines that the server's code logged during this call.
-    pub fn log(&self) -> &ServerLog {
+    pub fn log(&self) -> &CallLog {
         &self.inner.log
     }
 

@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_schema::{Field, Schema};
 use cxx::UniquePtr;
@@ -14,7 +13,7 @@ use super::bound::BoundCall;
 use crate::bridge::{QueryInterrupt, SharedType, ffi};
 use crate::convert;
 use crate::error::{Error, ExceptionClass};
-use crate::logging::ServerLog;
+use crate::logging::CallLog;
 use crate::settings;
 
 /// The parameters of `vgi_call`, collected one by one.
@@ -26,7 +25,7 @@ pub struct CallRequest {
     args: Option<UniquePtr<ffi::Value>>,
     named: Option<UniquePtr<ffi::Value>>,
     schema: Option<UniquePtr<ffi::Value>>,
-    log: Arc<ServerLog>,
+    log: Arc<CallLog>,
 }
 
 impl CallRequest {
@@ -36,7 +35,7 @@ impl CallRequest {
     }
 
     /// Lines that the server's code logs while it binds.
-    pub fn log(&self) -> &ServerLog {
+    pub fn log(&self) -> &CallLog {
         &self.log
     }
 
@@ -61,14 +60,15 @@ impl CallRequest {
             let text = format!("function '{}' needs a table: give a subquery with at least one column", self.function);
             return Err(Error::new(ExceptionClass::Binder, text));
         }
+        if settings::number_of(&context, settings::TABLE_BUFFERING)? == 0 {
+            let text =
+                format!("function '{}' cannot run, because the setting vgi_table_buffering is off", self.function);
+            return Err(Error::new(ExceptionClass::Binder, text));
+        }
         let fields = convert::exported_fields(context.as_mut(), &self.inputs)?;
         let location = Location::parse(&self.url)?;
-        let timeout = ffi::setting_u64(&context, settings::TIMEOUT_SECONDS.name).map_err(|error| internal(&error))?;
-        let options = Options {
-            first_byte_timeout: Duration::from_secs(timeout),
-            events: Some(Arc::clone(&self.log) as _),
-            ..Options::default()
-        };
+        self.log.listen(&context);
+        let options = Options { events: Some(Arc::clone(&self.log) as _), ..settings::transport_options(&context)? };
         let attachment = attach(&location, &self.catalog, &options, &QueryInterrupt(&context))?;
         let function = self.find_function(&attachment, &context)?;
         let arguments =
@@ -126,8 +126,4 @@ impl CallRequest {
 
 fn value(value: Option<&UniquePtr<ffi::Value>>) -> Option<&ffi::Value> {
     value.and_then(UniquePtr::as_ref)
-}
-
-fn internal(error: &cxx::Exception) -> Error {
-    Error::new(ExceptionClass::Io, convert::exception_text(error))
 }

@@ -49,9 +49,14 @@ impl Environment {
     }
 }
 
+/// Where the package is now: clones that share a target directory share the compiled test too.
+fn package_root() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
+}
+
 /// All test cases.
 pub fn all(environment: &Arc<Environment>) -> Result<Vec<Trial>, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = package_root();
     let extension = match std::env::var_os("VGI_EXTENSION") {
         Some(path) => PathBuf::from(path),
         None => root.join("build").join("vgi.duckdb_extension"),
@@ -68,7 +73,7 @@ pub fn all(environment: &Arc<Environment>) -> Result<Vec<Trial>, String> {
     }
     let mut trials = vec![package(extension.clone())];
     for file in files {
-        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
+        let name = file.strip_prefix(&root).unwrap_or(&file).to_string_lossy().into_owned();
         let left_out = !slow && file.extension().is_some_and(|extension| extension == "test_slow");
         let script = read(&file, &name);
         let all_threads = script.as_ref().is_ok_and(|script| script.header.all_threads);
