@@ -7,7 +7,17 @@ fn main() {
         println!("cargo::error=libduckdb-sys did not say where DuckDB's headers are");
         return;
     };
-    let sources = ["arrow", "calls", "entry", "exception", "glue", "logical_call", "physical_call", "table_function"];
+    let sources = [
+        "arrow",
+        "calls",
+        "entry",
+        "exception",
+        "filter_pushdown",
+        "glue",
+        "logical_call",
+        "physical_call",
+        "table_function",
+    ];
     let mut build = cxx_build::bridge("src/bridge.rs");
     build
         .std("c++17")

@@ -1,6 +1,7 @@
 #include "table_function.hpp"
 
 #include "exception.hpp"
+#include "filter_pushdown.hpp"
 #include "logical_call.hpp"
 
 #include "duckdb/main/query_result.hpp"
@@ -97,6 +98,7 @@ duckdb::TableFunction CallFunction() {
     function.in_out_function = NeverReplaced;
     function.bind_operator = BindOperator;
     function.projection_pushdown = true;
+    function.pushdown_complex_filter = PushFilters;
     function.verify_serialization = false;
     return function;
 }

@@ -6,6 +6,7 @@
     missing_docs,
     reason = "the docs of bridged functions stand at their C++ declarations and on the types behind them"
 )]
+#![allow(clippy::unnecessary_box_returns, reason = "C++ holds Rust values in boxes")]
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use cxx::{CxxString, UniquePtr};
 
 use crate::buffering::{CallPlan, Execution, SinkThread, SourceThread};
-use crate::call::{BoundCall, CallRequest};
+use crate::call::{BoundCall, CallRequest, FilterBuilder};
 use crate::calls;
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
@@ -66,6 +67,7 @@ pub mod ffi {
         type CallRequest;
         type BoundCall;
         type CallPlan;
+        type FilterBuilder;
         type Execution;
         type SinkThread;
         type SourceThread;
@@ -96,6 +98,21 @@ pub mod ffi {
             columns: Vec<usize>,
             source_has_batch_index: bool,
         ) -> Result<Box<CallPlan>>;
+
+        fn takes_filters(self: &BoundCall) -> bool;
+        fn filter_builder(self: &BoundCall) -> Box<FilterBuilder>;
+        fn exact(self: &FilterBuilder) -> bool;
+        fn column(self: &mut FilterBuilder, index: usize) -> bool;
+        fn add_constant(self: &mut FilterBuilder, context: Pin<&mut ClientContext>, value: &Value) -> bool;
+        fn comparison(self: &mut FilterBuilder, op: &str) -> bool;
+        fn conjunction(self: &mut FilterBuilder, all: bool, count: usize) -> bool;
+        fn negation(self: &mut FilterBuilder) -> bool;
+        fn null_test(self: &mut FilterBuilder, negated: bool) -> bool;
+        fn among(self: &mut FilterBuilder, count: usize, negated: bool) -> bool;
+        fn text_test(self: &mut FilterBuilder, function: &str) -> bool;
+        fn finish_predicate(self: &mut FilterBuilder, written: bool, text: &str) -> bool;
+        fn fits(self: &FilterBuilder) -> bool;
+        fn filtered(self: &FilterBuilder) -> Box<BoundCall>;
 
         fn describe(self: &CallPlan) -> Vec<Entry>;
         fn parallel_sink(self: &CallPlan) -> bool;
@@ -357,7 +374,6 @@ impl CallRequest {
 }
 
 impl BoundCall {
-    #[allow(clippy::unnecessary_box_returns, reason = "C++ holds Rust values in boxes")]
     fn share(&self) -> Box<Self> {
         Box::new(self.clone())
     }
@@ -389,6 +405,27 @@ impl BoundCall {
         source_has_batch_index: bool,
     ) -> Result<Box<CallPlan>, Crossing> {
         contain(|| CallPlan::new(self.clone(), context, columns, source_has_batch_index).map(Box::new))
+    }
+}
+
+impl BoundCall {
+    fn takes_filters(&self) -> bool {
+        self.function().takes_filters()
+    }
+
+    fn filter_builder(&self) -> Box<FilterBuilder> {
+        Box::new(FilterBuilder::new(self.clone()))
+    }
+}
+
+impl FilterBuilder {
+    /// A value that cannot be converted is not pushed; DuckDB's own filter meets it where it would have.
+    fn add_constant(&mut self, context: Pin<&mut ffi::ClientContext>, value: &ffi::Value) -> bool {
+        contain(|| self.constant(context, value)).is_ok()
+    }
+
+    fn filtered(&self) -> Box<BoundCall> {
+        Box::new(self.finish())
     }
 }
 

@@ -163,28 +163,29 @@ impl Shared {
         }
         state.remote = Remote::Starting;
         drop(state);
+        let bound = Arc::clone(self.plan.call.bound());
         let started =
-            vgi_transport::Execution::start(Arc::clone(self.plan.call.bound()), self.init_options(), interrupt);
+            self.init_options().and_then(|options| Ok(vgi_transport::Execution::start(bound, options, interrupt)?));
         let result = match started {
             Ok(remote) => {
                 self.started(&remote);
                 self.lock().remote = Remote::Running(Arc::clone(&remote));
                 Ok(remote)
             }
-            Err(error) => Err(self.fail(error.into())),
+            Err(error) => Err(self.fail(error)),
         };
         self.changed.notify_all();
         result
     }
 
-    /// Sink and source must name the same projection.
-    fn init_options(&self) -> InitOptions {
+    /// Sink and source must name the same projection and filters.
+    fn init_options(&self) -> Result<InitOptions, Error> {
         let ids = self.plan.columns.iter().filter_map(|&column| i64::try_from(column).ok()).collect();
-        InitOptions {
+        Ok(InitOptions {
             projection_ids: self.plan.projected.then_some(ids),
+            pushdown_filters: self.plan.call.filters().encode()?,
             events: Some(Arc::clone(&self.observer) as _),
-            ..InitOptions::default()
-        }
+        })
     }
 
     fn started(&self, remote: &vgi_transport::Execution) {

@@ -68,14 +68,24 @@ impl CallPlan {
             SinkMode::Indexed => "parallel, with DuckDB's batch index",
             SinkMode::Counted => "one thread, numbered",
         };
-        let pushdown = if plan.projected { "projection" } else { "none" };
-        vec![
+        let filters = plan.call.filters();
+        let pushdown = match (plan.projected, filters.is_empty()) {
+            (true, true) => "projection",
+            (true, false) => "projection, filters",
+            (false, true) => "none",
+            (false, false) => "filters",
+        };
+        let mut lines = vec![
             ("Name", plan.call.function_name().to_owned()),
             ("Server", plan.call.bound().attachment.location().as_str().to_owned()),
             ("Sink", sink.to_owned()),
             ("Source", order.to_owned()),
             ("Pushdown", pushdown.to_owned()),
-        ]
+        ];
+        if !filters.is_empty() {
+            lines.push(("Filters", filters.text()));
+        }
+        lines
     }
 
     /// Whether several threads may sink.

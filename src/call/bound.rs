@@ -6,6 +6,7 @@ use arrow_schema::SchemaRef;
 use vgi_transport::Bound;
 use vgi_wire::methods::FunctionInfo;
 
+use super::filters::Filters;
 use crate::bridge::SharedType;
 use crate::buffering::OrderFlags;
 use crate::logging::CallLog;
@@ -14,6 +15,7 @@ use crate::logging::CallLog;
 #[derive(Clone)]
 pub struct BoundCall {
     inner: Arc<Inner>,
+    filters: Arc<Filters>,
 }
 
 struct Inner {
@@ -34,7 +36,18 @@ impl BoundCall {
         output: Vec<(String, SharedType)>,
         log: Arc<CallLog>,
     ) -> Self {
-        Self { inner: Arc::new(Inner { function, bound: Arc::new(bound), inputs, input_schema, output, log }) }
+        let inner = Inner { function, bound: Arc::new(bound), inputs, input_schema, output, log };
+        Self { inner: Arc::new(inner), filters: Arc::default() }
+    }
+
+    /// The same call with these filters on its output.
+    pub(super) fn with_filters(&self, filters: Arc<Filters>) -> Self {
+        Self { inner: Arc::clone(&self.inner), filters }
+    }
+
+    /// Filters that the server is sent.
+    pub fn filters(&self) -> &Filters {
+        &self.filters
     }
 
     /// The function's name, for messages.

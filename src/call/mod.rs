@@ -2,7 +2,9 @@
 
 mod arguments;
 mod bound;
+mod filters;
 mod request;
 
 pub use bound::BoundCall;
+pub use filters::{FilterBuilder, Filters};
 pub use request::CallRequest;

@@ -12,6 +12,7 @@
 pub mod arguments;
 pub mod error;
 pub mod external;
+pub mod filter;
 pub mod generation;
 pub mod ipc;
 pub mod meta;

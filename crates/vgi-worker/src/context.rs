@@ -2,6 +2,7 @@
 
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
+use vgi_wire::filter::Predicate;
 
 use crate::ids::ExecutionId;
 use crate::log::{LogLevel, Logger};
@@ -41,6 +42,7 @@ pub(crate) struct Scope {
     pub(crate) input_schema: SchemaRef,
     pub(crate) output_schema: SchemaRef,
     pub(crate) projection: Option<Vec<usize>>,
+    pub(crate) filters: Vec<Predicate>,
     pub(crate) batch_index: Option<i64>,
     pub(crate) input_blob: Bytes,
     pub(crate) logger: Logger,
@@ -75,6 +77,13 @@ impl<A> Context<'_, A> {
     #[must_use]
     pub fn projection(&self) -> Option<&[usize]> {
         self.scope.projection.as_deref()
+    }
+
+    /// What the client will drop of the output: a row that does not meet all of these conditions. Only given to a function that
+    /// [takes filters](crate::Flags::filters).
+    #[must_use]
+    pub fn filters(&self) -> &[Predicate] {
+        &self.scope.filters
     }
 
     /// Where the piece that `process` is given stands in the source; there if the function requires it.

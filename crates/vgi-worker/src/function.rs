@@ -183,6 +183,20 @@ pub struct Flags {
     pub requires_input_batch_index: bool,
     /// The client may ask for some columns only.
     pub projection_pushdown: bool,
+    /// The client may say which rows it drops.
+    pub filters: Filters,
+}
+
+/// What a function does with the filters that a client puts on its output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filters {
+    /// It is not sent any.
+    #[default]
+    Unsupported,
+    /// It finds them in [`Context::filters`] and uses what it can; the client filters its output.
+    Ignored,
+    /// The worker removes excluded rows from what `finalize` emits, so that none travels.
+    Applied,
 }
 
 impl FunctionSpec {
@@ -223,6 +237,13 @@ impl FunctionSpec {
     #[must_use]
     pub fn requires_input_batch_index(mut self) -> Self {
         self.flags.requires_input_batch_index = true;
+        self
+    }
+
+    /// Sets [`Flags::filters`].
+    #[must_use]
+    pub fn filters(mut self, filters: Filters) -> Self {
+        self.flags.filters = filters;
         self
     }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::bind::read_schema_path;
 use crate::WireError;
 use crate::arguments::{self, Argument};
+use crate::filter;
 use crate::ipc::{self, Segments};
 use crate::record::{Record, RecordBuilder};
 
@@ -70,6 +71,10 @@ pub struct FunctionInfo {
     pub projection_pushdown: bool,
     /// Whether it accepts filters.
     pub filter_pushdown: bool,
+    /// Meanings of filters that it knows, such as [`filter::SEMANTICS`](crate::filter::SEMANTICS).
+    pub filter_semantic_profiles: Vec<String>,
+    /// Whether no row that a filter excludes comes back.
+    pub filters_exactly_applied: bool,
     /// Bound of parallel requests; `None` when none is stated.
     pub max_workers: Option<i64>,
     /// Streams must be read in order.
@@ -113,12 +118,19 @@ impl FunctionInfo {
             categories: record.texts("categories"),
             projection_pushdown: record.flag("projection_pushdown"),
             filter_pushdown: record.flag("filter_pushdown"),
+            filter_semantic_profiles: record.texts("filter_semantic_profiles"),
+            filters_exactly_applied: record.flag("filters_exactly_applied"),
             max_workers: record.integer("max_workers").filter(|&workers| workers > 0 && workers != 99_999),
             source_order_dependent: record.flag("source_order_dependent"),
             sink_order_dependent: record.flag("sink_order_dependent"),
             requires_input_batch_index: record.flag("requires_input_batch_index"),
             required_settings: record.texts("required_settings"),
         })
+    }
+
+    /// Whether it takes filters in the only encoding that this library writes.
+    pub fn takes_filters(&self) -> bool {
+        self.filter_pushdown && self.filter_semantic_profiles.iter().any(|profile| profile == filter::SEMANTICS)
     }
 
     /// The declared arguments without the table parameter.
@@ -156,7 +168,7 @@ impl FunctionInfo {
 
     fn tail(&self, record: RecordBuilder) -> RecordBuilder {
         record
-            .texts::<&str>("filter_semantic_profiles", &[])
+            .texts("filter_semantic_profiles", &self.filter_semantic_profiles)
             .empty_structs("additional_filter_functions", name_fields())
             .empty_structs("runtime_filter_algorithms", name_fields())
             .empty_structs(
@@ -167,7 +179,7 @@ impl FunctionInfo {
             .optional_small_integer("max_workers", self.max_workers.and_then(|workers| i32::try_from(workers).ok()))
             .flag("supports_batch_index", false)
             .flag("supports_splits", false)
-            .flag("filters_exactly_applied", false)
+            .flag("filters_exactly_applied", self.filters_exactly_applied)
             .flag("supports_positions", false)
             .optional_integer("split_token_ttl_seconds", None)
             .choice("partition_kind", "NOT_PARTITIONED")

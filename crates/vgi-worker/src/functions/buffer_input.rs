@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
-use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
+use crate::function::{Bound, BufferingFunction, Filters, FunctionSpec, Tick};
 use crate::functions::pages;
 use crate::ids::{FinalizeId, StateId};
 
@@ -16,6 +16,7 @@ const INPUT: &str = "input";
 ///
 /// ```sql
 /// FROM example.buffer_input((FROM orders));
+/// FROM example.filtered_buffer_input((FROM orders)) WHERE id < 10;  -- rows that the query drops do not come back
 /// FROM example.ordered_buffer_input((FROM orders ORDER BY id));     -- rows in the order of the source
 /// FROM example.batch_index_buffer_input((FROM 'orders.parquet'));   -- the same, but the input is sent in parallel
 /// ```
@@ -28,6 +29,8 @@ pub struct BufferInput(Order);
 enum Order {
     /// None.
     Any,
+    /// None, without the rows that the query drops.
+    Filtered,
     /// That of the calls of `process`.
     Arrival,
     /// That of the batch indexes.
@@ -39,6 +42,12 @@ impl BufferInput {
     #[must_use]
     pub fn new() -> Self {
         Self(Order::Any)
+    }
+
+    /// `filtered_buffer_input`: rows in any order, without those that the query drops.
+    #[must_use]
+    pub fn filtered() -> Self {
+        Self(Order::Filtered)
     }
 
     /// `ordered_buffer_input`: rows in source order, through a serial input.
@@ -68,6 +77,14 @@ impl BufferingFunction for BufferInput {
         let spec = match self.0 {
             Order::Any => FunctionSpec::new("buffer_input", "Every row of the input, in any order.")
                 .example("FROM example.buffer_input((FROM range(10)));", "Ten rows go to the worker and come back."),
+            Order::Filtered => {
+                FunctionSpec::new("filtered_buffer_input", "The rows of the input that the query wants.")
+                    .filters(Filters::Applied)
+                    .example(
+                        "FROM example.filtered_buffer_input((FROM range(10))) WHERE range < 3;",
+                        "Three rows come back.",
+                    )
+            }
             Order::Arrival => {
                 FunctionSpec::new("ordered_buffer_input", "Every row of the input, in the order of the source.")
                     .sink_order_dependent()
@@ -94,7 +111,7 @@ impl BufferingFunction for BufferInput {
         let position = ctx.store().append(INPUT, ctx.input_blob().clone())?;
         let index = match self.0 {
             Order::BatchIndex => ctx.batch_index().unwrap_or_default(),
-            Order::Any | Order::Arrival => 0,
+            Order::Any | Order::Filtered | Order::Arrival => 0,
         };
         let index = u64::try_from(index).map_err(|_| Error::Protocol(format!("batch_index {index} is negative")))?;
         Ok(StateId::of_numbers(&[index, position]))

@@ -66,6 +66,7 @@ impl Call {
             input_schema: Arc::clone(schema),
             output_schema: self.function.bind(self.values.clone(), schema, &self.logger)?,
             projection: None,
+            filters: Vec::new(),
             batch_index,
             input_blob,
             logger: self.logger.clone(),

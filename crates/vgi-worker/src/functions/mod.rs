@@ -28,6 +28,7 @@ use crate::error::Result;
 pub fn example_catalog(testing: bool) -> Result<Catalog> {
     let mut catalog = Catalog::new("example", "main");
     catalog.register("main", BufferInput::new())?;
+    catalog.register("main", BufferInput::filtered())?;
     catalog.register("main", BufferInput::ordered())?;
     catalog.register("main", BufferInput::by_batch_index())?;
     catalog.register("main", SumAllColumns)?;

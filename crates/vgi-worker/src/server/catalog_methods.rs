@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use vgi_wire::WireError;
+use vgi_wire::filter;
 use vgi_wire::ipc::Segments;
 use vgi_wire::methods::{
     AttachReply, AttachRequest, CatalogInfo, Example, FunctionInfo, FunctionType, SchemaInfo, items_blob,
@@ -12,6 +13,7 @@ use vgi_wire::server::{Call, acknowledgement};
 use crate::args;
 use crate::catalog::Registered;
 use crate::error::{Error, Result};
+use crate::function::Filters;
 use crate::server::Exchange;
 use crate::server::fault::Fault;
 
@@ -122,7 +124,12 @@ fn info(function: &dyn Registered, path: &[String]) -> FunctionInfo {
         examples: spec.examples.iter().map(example).collect(),
         categories: spec.categories.clone(),
         projection_pushdown: spec.flags.projection_pushdown,
-        filter_pushdown: false,
+        filter_pushdown: spec.flags.filters != Filters::Unsupported,
+        filter_semantic_profiles: match spec.flags.filters {
+            Filters::Unsupported => Vec::new(),
+            Filters::Ignored | Filters::Applied => vec![filter::SEMANTICS.to_owned()],
+        },
+        filters_exactly_applied: spec.flags.filters == Filters::Applied,
         max_workers: None,
         source_order_dependent: spec.flags.source_order_dependent,
         sink_order_dependent: spec.flags.sink_order_dependent,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use vgi_wire::arguments::{Values, decode_values};
+use vgi_wire::filter::{self, Predicate};
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
     BindReply, BindRequest, CombineReply, CombineRequest, ExecutionRef, InitRequest, Phase, ProcessReply,
@@ -17,6 +18,7 @@ use crate::args::sql_type;
 use crate::catalog::Registered;
 use crate::context::Scope;
 use crate::error::{Error, Result};
+use crate::function::Filters;
 use crate::ids::{ExecutionId, FinalizeId, StateId};
 use crate::server::Exchange;
 use crate::server::answer::Answer;
@@ -150,8 +152,9 @@ impl Exchange<'_> {
         let scope = Scope {
             store: Store::new(Arc::clone(&self.server.storage), id),
             input_schema: bind.input_schema,
-            output_schema,
+            output_schema: Arc::clone(&output_schema),
             projection,
+            filters: filters(init.pushdown_filters.clone(), function.as_ref(), &output_schema)?,
             batch_index,
             input_blob,
             logger: self.logger.clone(),
@@ -185,6 +188,17 @@ fn projection(ids: Option<&[i64]>, function: &dyn Registered, schema: &Schema) -
         index.ok_or_else(|| Error::Protocol(format!("projection_ids names the column {id} of {count}")))
     };
     ids.iter().map(column).collect::<Result<Vec<_>>>().map(Some)
+}
+
+/// The filters, of a function that takes them.
+fn filters(blob: Option<Bytes>, function: &dyn Registered, schema: &SchemaRef) -> Result<Vec<Predicate>> {
+    if function.spec().flags.filters == Filters::Unsupported {
+        return Ok(Vec::new());
+    }
+    match blob.filter(|blob| !blob.is_empty()) {
+        Some(blob) => filter::decode(blob, schema).map_err(|error| Error::Protocol(error.to_string())),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Clients must keep to the schema that they bound with; a function could only guess what else to do.

@@ -14,9 +14,11 @@ use vgi_wire::methods::{InitHeader, InitRequest};
 use vgi_wire::reply::Tokens;
 use vgi_wire::server::ReplyWriter;
 
-use crate::catalog::ErasedTick;
+use crate::catalog::{ErasedTick, Registered};
 use crate::context::Scope;
 use crate::error::{Error, Result};
+use crate::filtering;
+use crate::function::Filters;
 use crate::ids::{ExecutionId, FinalizeId};
 use crate::server::Exchange;
 use crate::server::answer::Answer;
@@ -132,7 +134,8 @@ impl Exchange<'_> {
         let schema = projected(&scope)?;
         let ticked = guarded(|| {
             let tick = function.finalize(values, stream, position, &scope)?;
-            let batch = tick.batch.map(|batch| narrow(&function.spec().name, &batch, &scope, &schema)).transpose()?;
+            let batch = tick.batch.map(|batch| filtered(function.as_ref(), batch, &scope)).transpose()?;
+            let batch = batch.map(|batch| narrow(&function.spec().name, &batch, &scope, &schema)).transpose()?;
             Ok(ErasedTick { batch, next: tick.next })
         });
         let mut writer = self.writer(&schema)?;
@@ -189,14 +192,32 @@ fn projected(scope: &Scope) -> Result<SchemaRef> {
     })
 }
 
+/// Whether a batch of the function has all columns rather than the wanted ones only.
+fn is_whole(batch: &RecordBatch, scope: &Scope) -> bool {
+    let names = |schema: &Schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    scope.projection.is_none() || names(batch.schema_ref()) == names(&scope.output_schema)
+}
+
+/// Without the rows that the client drops, where the function leaves that to the worker.
+fn filtered(function: &dyn Registered, batch: RecordBatch, scope: &Scope) -> Result<RecordBatch> {
+    if function.spec().flags.filters != Filters::Applied {
+        return Ok(batch);
+    }
+    let whole = is_whole(&batch, scope);
+    let place = |column: usize| match &scope.projection {
+        Some(projection) if !whole => projection.iter().position(|&wanted| wanted == column),
+        _ => Some(column),
+    };
+    filtering::apply(&batch, &scope.filters, &place)
+}
+
 /// What a function emitted, as the client wants it. A function may emit the wanted columns only, or all.
 fn narrow(function: &str, batch: &RecordBatch, scope: &Scope, wanted: &SchemaRef) -> Result<RecordBatch> {
-    let names = |schema: &Schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
     let unfit = |reason: &dyn std::fmt::Display| {
         Error::Failed(format!("{function} emitted a batch that does not fit its output schema: {reason}"))
     };
     let columns = match &scope.projection {
-        Some(places) if names(batch.schema_ref()) == names(&scope.output_schema) => {
+        Some(places) if is_whole(batch, scope) => {
             let column = |place: &usize| {
                 batch.columns().get(*place).cloned().ok_or_else(|| unfit(&format!("no column {place}")))
             };
@@ -222,6 +243,7 @@ mod tests {
             input_schema: whole.schema(),
             output_schema: whole.schema(),
             projection,
+            filters: Vec::new(),
             batch_index: None,
             input_blob: Bytes::new(),
             logger: crate::log::Logger::default(),

@@ -266,6 +266,8 @@ fn function(name: &str, schema_name: &str) -> Bytes {
         categories: Vec::new(),
         projection_pushdown: false,
         filter_pushdown: false,
+        filter_semantic_profiles: Vec::new(),
+        filters_exactly_applied: false,
         max_workers: None,
         source_order_dependent: false,
         sink_order_dependent: false,

@@ -4,11 +4,13 @@ mod parts;
 mod phases;
 mod trace;
 mod which_schema;
+mod witness;
 
 use parts::{EmitParts, EmitWide};
 use phases::{FailIn, HangIn, LogIn, Phased};
 use trace::BatchTrace;
 use which_schema::WhichSchema;
+use witness::Witness;
 
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -23,6 +25,9 @@ pub(crate) fn register(catalog: &mut Catalog) -> Result<()> {
     catalog.register("main", Phased::<FailIn>::new())?;
     catalog.register("main", Phased::<HangIn>::new())?;
     catalog.register("main", Phased::<LogIn>::new())?;
+    for witness in Witness::all() {
+        catalog.register("main", witness)?;
+    }
     catalog.register("main", WhichSchema("main"))?;
     catalog.register("alt", WhichSchema("alt"))
 }
