@@ -193,6 +193,7 @@ fn normal(array: &ArrayRef) -> ArrayRef {
 }
 
 #[cfg(test)]
+#[allow(clippy::unnecessary_box_returns, reason = "operands of expressions are boxes")]
 mod tests {
     use arrow_array::types::Int64Type;
     use arrow_array::{Float64Array, Int64Array, StringArray};

@@ -124,4 +124,5 @@ mod names {
 }
 
 #[cfg(test)]
+#[allow(clippy::unnecessary_box_returns, reason = "operands of expressions are boxes")]
 mod tests;
