@@ -1,10 +1,11 @@
 //! Bytes to filters.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 
 use super::document::{Document, DocumentPredicate, Mode, Node, Set, ValueRef};
@@ -17,11 +18,28 @@ use crate::ipc;
 /// # Errors
 /// When it is not a filter, names a column that the schema does not have, or passes a bound of the protocol.
 pub fn decode(bytes: Bytes, output: &SchemaRef) -> Result<Vec<Predicate>, WireError> {
+    decode_with_join_keys(bytes, &[], output)
+}
+
+/// [`decode`] of a filter whose sets may stand in the join keys beside it
+/// ([`InitRequest::join_keys`](crate::methods::InitRequest::join_keys)).
+///
+/// # Errors
+/// As [`decode`], and when a set is not where the filter says.
+pub fn decode_with_join_keys(
+    bytes: Bytes,
+    join_keys: &[Bytes],
+    output: &SchemaRef,
+) -> Result<Vec<Predicate>, WireError> {
     bound("bytes", bytes.len(), bounds::PAYLOAD)?;
     let values = ipc::decode_batch(bytes)?;
     let document = document(&values)?;
     bound("predicates", document.predicates.len(), bounds::PREDICATES)?;
-    let mut decoder = Decoder { values, output, nodes: 0 };
+    let mut ids = HashSet::new();
+    if !document.predicates.iter().all(|predicate| predicate.revision == 0 && ids.insert(&predicate.id)) {
+        return Err(WireError::protocol("the predicates of a filter must have ids of their own and revision 0"));
+    }
+    let mut decoder = Decoder { values, join_keys, output, nodes: 0 };
     document.predicates.into_iter().map(|predicate| decoder.predicate(predicate)).collect()
 }
 
@@ -34,10 +52,16 @@ fn bound(what: &str, found: usize, most: usize) -> Result<(), WireError> {
 
 fn document(values: &RecordBatch) -> Result<Document, WireError> {
     let schema = values.schema();
-    let encoding = schema.metadata().get(names::ENCODING);
-    if encoding.map(String::as_str) != Some(ENCODING) || values.num_rows() != 1 {
-        let found = encoding.map_or("nothing", String::as_str);
-        return Err(WireError::protocol(format!("a filter must be one row encoded as {ENCODING}, not as {found}")));
+    for (key, wanted) in
+        [(names::ENCODING, ENCODING), (names::VERSION, names::VERSION_2), (names::CONTEXT, names::NO_CONTEXT)]
+    {
+        let found = schema.metadata().get(key).map_or("nothing", String::as_str);
+        if found != wanted {
+            return Err(WireError::protocol(format!("a filter's {key} must be '{wanted}', not '{found}'")));
+        }
+    }
+    if values.num_rows() != 1 {
+        return Err(WireError::protocol("a filter must be one row"));
     }
     let spec = values.columns().first().and_then(|column| column.as_string_opt::<i32>());
     let spec = spec.filter(|spec| spec.is_valid(0) && schema.field(0).name() == names::SPEC);
@@ -53,6 +77,7 @@ fn document(values: &RecordBatch) -> Result<Document, WireError> {
 
 struct Decoder<'a> {
     values: RecordBatch,
+    join_keys: &'a [Bytes],
     output: &'a SchemaRef,
     nodes: usize,
 }
@@ -84,9 +109,8 @@ impl Decoder<'_> {
             Node::IsNull { expression, negated } => {
                 Expression::IsNull { expression: self.below(*expression, depth)?, negated }
             }
-            Node::In { expression, negated, set: Set::Literal { value_ref } } => {
-                let expression = self.below(*expression, depth)?;
-                Expression::In { expression, negated, values: self.list(value_ref)? }
+            Node::In { expression, negated, set } => {
+                Expression::In { expression: self.below(*expression, depth)?, negated, values: self.set(set)? }
             }
             Node::FieldRef { expression, field_index, field_name } => {
                 let expression = self.below(*expression, depth)?;
@@ -129,10 +153,27 @@ impl Decoder<'_> {
         self.values.column_by_name(&format!("value_{reference}")).map(Arc::clone).ok_or_else(missing)
     }
 
+    fn set(&self, set: Set) -> Result<ArrayRef, WireError> {
+        match set {
+            Set::Literal { value_ref } => self.list(value_ref),
+            Set::External { batch_index, column_index, column_name } => {
+                let missing = || WireError::protocol(format!("a filter lacks its join keys '{column_name}'"));
+                let keys = ipc::decode_batch(self.join_keys.get(batch_index).ok_or_else(missing)?.clone())?;
+                let named = keys.schema_ref().fields().get(column_index).filter(|field| *field.name() == column_name);
+                named.and_then(|_| keys.columns().get(column_index)).map(Arc::clone).ok_or_else(missing)
+            }
+        }
+    }
+
     fn list(&self, reference: ValueRef) -> Result<ArrayRef, WireError> {
         let value = self.value(reference)?;
-        let list = value.as_list_opt::<i32>().filter(|list| list.is_valid(0));
-        list.map(|list| list.value(0))
-            .ok_or_else(|| WireError::protocol(format!("value {reference} of a filter must be a list")))
+        let elements = match value.data_type() {
+            _ if value.is_null(0) => None,
+            DataType::List(_) => Some(value.as_list::<i32>().value(0)),
+            DataType::LargeList(_) => Some(value.as_list::<i64>().value(0)),
+            DataType::FixedSizeList(_, _) => Some(value.as_fixed_size_list().value(0)),
+            _ => None,
+        };
+        elements.ok_or_else(|| WireError::protocol(format!("value {reference} of a filter must be a list")))
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct DocumentPredicate {
     pub(super) id: String,
     pub(super) revision: u64,
     pub(super) mode: Mode,
-    pub(super) source: String,
+    pub(super) source: Source,
     pub(super) expression: Node,
 }
 
@@ -60,6 +60,17 @@ pub(super) struct DocumentPredicate {
 pub(super) enum Mode {
     Required,
     Advisory,
+}
+
+/// Where a predicate comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    Query,
+    Join,
+    TopN,
+    SplitRefinement,
+    Other,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,7 +92,15 @@ pub(super) enum Node {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Set {
-    Literal { value_ref: ValueRef },
+    Literal {
+        value_ref: ValueRef,
+    },
+    /// A column of a batch of join keys, which travels beside the filter.
+    External {
+        batch_index: usize,
+        column_index: usize,
+        column_name: String,
+    },
 }
 
 /// The value in the column `value_N`.

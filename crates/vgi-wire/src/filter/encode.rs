@@ -8,7 +8,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 
-use super::document::{Document, DocumentPredicate, Mode, Node, Set, ValueRef};
+use super::document::{Document, DocumentPredicate, Mode, Node, Set, Source, ValueRef};
 use super::{ENCODING, Expression, Predicate, SEMANTICS, bounds, names};
 use crate::WireError;
 use crate::ipc;
@@ -16,7 +16,8 @@ use crate::ipc;
 /// Encodes the predicates that a query puts on a function's output.
 ///
 /// # Errors
-/// [`WireError::TooLarge`] when they pass a bound of the protocol: the filter is then better left out.
+/// [`WireError::TooLarge`] when they pass a bound of the protocol: the filter is then better left out. [`WireError::Protocol`] for a
+/// conjunction or disjunction of fewer than two conditions, which servers refuse.
 pub fn encode(predicates: &[Predicate]) -> Result<Bytes, WireError> {
     let mut encoder = Encoder::default();
     let predicates: Result<Vec<_>, WireError> =
@@ -55,7 +56,7 @@ impl Encoder {
             id: predicate.id.clone(),
             revision: 0,
             mode: if predicate.required { Mode::Required } else { Mode::Advisory },
-            source: "query".to_owned(),
+            source: Source::Query,
             expression: self.node(&predicate.expression, 1)?,
         })
     }
@@ -64,6 +65,9 @@ impl Encoder {
         self.nodes += 1;
         bound("nodes", self.nodes, bounds::NODES)?;
         bound("levels", depth, bounds::DEPTH)?;
+        if matches!(expression, Expression::And(children) | Expression::Or(children) if children.len() < 2) {
+            return Err(WireError::protocol("a filter joins fewer than two conditions"));
+        }
         let mut below = |expression: &Expression| self.node(expression, depth + 1);
         Ok(match expression {
             Expression::Column { index, name } => Node::ColumnRef { column_index: *index, column_name: name.clone() },
@@ -117,7 +121,8 @@ impl Encoder {
             fields.push(Field::new(format!("value_{index}"), value.data_type().clone(), true));
             columns.push(value);
         }
-        let metadata = [(names::ENCODING, ENCODING), (names::VERSION, "2"), (names::CONTEXT, names::NO_CONTEXT)];
+        let metadata =
+            [(names::ENCODING, ENCODING), (names::VERSION, names::VERSION_2), (names::CONTEXT, names::NO_CONTEXT)];
         let metadata: HashMap<_, _> =
             metadata.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let schema = Schema::new_with_metadata(fields, metadata);

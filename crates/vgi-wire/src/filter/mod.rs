@@ -8,7 +8,7 @@ mod encode;
 
 use arrow_array::ArrayRef;
 
-pub use decode::decode;
+pub use decode::{decode, decode_with_join_keys};
 pub use document::{ArithmeticOp, ComparisonOp};
 pub use encode::encode;
 
@@ -118,6 +118,7 @@ mod names {
     pub(super) const SPEC: &str = "filter_spec";
     pub(super) const ENCODING: &str = "vgi_filter_encoding";
     pub(super) const VERSION: &str = "vgi_filter_version";
+    pub(super) const VERSION_2: &str = "2";
     pub(super) const CONTEXT: &str = "vgi_evaluation_context";
     /// No session's settings are needed to evaluate the expressions.
     pub(super) const NO_CONTEXT: &str = "vgi.none.v1";

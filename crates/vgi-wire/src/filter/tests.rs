@@ -51,7 +51,10 @@ fn every_expression_comes_back() {
         },
     ];
     for expression in expressions {
-        let predicates = vec![predicate(expression.clone()), Predicate { required: true, ..predicate(expression) }];
+        let predicates = vec![
+            predicate(expression.clone()),
+            Predicate { id: "p1".to_owned(), required: true, ..predicate(expression) },
+        ];
         assert_eq!(decode(encode(&predicates).unwrap(), &output()).unwrap(), predicates);
     }
 }
@@ -84,6 +87,8 @@ fn what_is_not_known_is_refused() {
     for (from, to) in [
         (r#""node":"comparison""#, r#""node":"runtime_filter""#),
         (r#""revision":0"#, r#""revision":0,"more":1"#),
+        (r#""revision":0"#, r#""revision":1"#),
+        (r#""source":"query""#, r#""source":"rumour""#),
         (r#""op":"lt""#, r#""op":"like""#),
         (r#""op":"lt","#, ""),
         (r#""column_index":0"#, r#""column_index":9"#),
@@ -121,4 +126,42 @@ fn bounds_are_kept_on_both_sides() {
         format!("{head}{}{expression}{}}}]}}", not.repeat(70), "}".repeat(70))
     });
     assert!(nested.is_err());
+}
+
+#[test]
+fn sets_may_stand_in_join_keys() {
+    let set = r#"{"node":"in","expression":{"node":"column_ref","column_index":0,"column_name":"a"},"negated":false,"set":{"kind":"external","batch_index":0,"column_index":0,"column_name":"k"}}"#;
+    let batch = ipc::decode_batch(encode(&[predicate(less(5))]).unwrap()).unwrap();
+    let json = format!(
+        r#"{{"encoding":"{ENCODING}","semantics":"{SEMANTICS}","kind":"snapshot","predicates":[{{"id":"j","revision":0,"mode":"advisory","source":"join","expression":{set}}}]}}"#
+    );
+    let columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from(vec![json])), Arc::clone(batch.column(1))];
+    let batch = arrow_array::RecordBatch::try_new(batch.schema(), columns).unwrap();
+    let filter = ipc::encode_stream(&batch, &[]).unwrap().to_bytes();
+    let keys: ArrayRef = Arc::new(Int64Array::from(vec![4, 5]));
+    let named = |name: &str| {
+        let batch = arrow_array::RecordBatch::try_from_iter([(name, Arc::clone(&keys))]).unwrap();
+        ipc::encode_stream(&batch, &[]).unwrap().to_bytes()
+    };
+    let read = decode_with_join_keys(filter.clone(), &[named("k")], &output()).unwrap();
+    let expected = Expression::In { expression: column(0, "a"), negated: false, values: Arc::clone(&keys) };
+    assert_eq!(read[0].expression, expected);
+    for keys in [vec![], vec![named("other")]] {
+        assert!(decode_with_join_keys(filter.clone(), &keys, &output()).is_err());
+    }
+    assert!(decode(filter, &output()).is_err());
+}
+
+#[test]
+fn ids_and_context_are_checked() {
+    let twice = encode(&[predicate(less(5)), predicate(less(6))]).unwrap();
+    assert!(decode(twice, &output()).unwrap_err().to_string().contains("ids of their own"));
+    let batch = ipc::decode_batch(encode(&[predicate(less(5))]).unwrap()).unwrap();
+    let mut metadata = batch.schema().metadata().clone();
+    metadata.insert("vgi_evaluation_context".to_owned(), "vgi.duckdb.session.v1".to_owned());
+    let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(metadata));
+    let batch = arrow_array::RecordBatch::try_new(schema, batch.columns().to_vec()).unwrap();
+    let error = decode(ipc::encode_stream(&batch, &[]).unwrap().to_bytes(), &output()).unwrap_err().to_string();
+    assert!(error.contains("vgi.none.v1") && error.contains("vgi.duckdb.session.v1"), "{error}");
+    assert!(encode(&[predicate(Expression::And(vec![less(1)]))]).is_err());
 }

@@ -40,7 +40,7 @@ pub struct InitRequest {
     pub bind_opaque_data: Option<Bytes>,
     /// Wanted columns of the output schema; `None` for all.
     pub projection_ids: Option<Vec<i64>>,
-    /// Filters in the protocol's encoding.
+    /// Filters as [`crate::filter::encode`] writes them.
     pub pushdown_filters: Option<Bytes>,
     /// What is opened.
     pub phase: Phase,
@@ -119,6 +119,15 @@ impl InitRequest {
             finalize_state_id: record.optional_bytes("finalize_state_id"),
             init_opaque_data: record.optional_bytes("init_opaque_data"),
         })
+    }
+
+    /// The batches of join keys in the record, which its filters may refer to ([`crate::filter::decode_with_join_keys`]).
+    ///
+    /// # Errors
+    /// When it is not a record, or they are not a list of byte strings.
+    pub fn join_keys(blob: Bytes) -> Result<Vec<Bytes>, WireError> {
+        let batch = ipc::decode_batch(blob)?;
+        Record::first(&batch)?.blobs("join_keys")
     }
 }
 
