@@ -31,6 +31,9 @@ pub enum WireError {
         /// Version of the server.
         server: String,
     },
+    /// A stored exchange is not one.
+    #[error("the frame is not valid: {0}")]
+    Frame(String),
     /// The Arrow crates refuse to encode an array.
     #[error("cannot encode the batch: {0}")]
     Encode(#[source] ArrowError),

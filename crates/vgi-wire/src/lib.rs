@@ -4,7 +4,7 @@
 //! the `custom_metadata` of its IPC message, which the Arrow crates drop; so this crate has its own message layer ([`ipc`]) around
 //! their array encoding. On top of it stand one-row records ([`record`]), the typed requests and replies of the methods
 //! ([`methods`]), the reading of replies ([`reply`]) and the writing of them ([`server`]). What differs between protocol generations
-//! is a table ([`generation`]).
+//! is a table ([`generation`]). Exchanges that are stored rather than sent are [`frame`]s.
 //!
 //! Nothing here opens a socket or knows DuckDB, and no input makes it panic or allocate more than the bytes at hand justify.
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@ pub mod arguments;
 pub mod error;
 pub mod external;
 pub mod filter;
+pub mod frame;
 pub mod generation;
 pub mod ipc;
 pub mod meta;

@@ -17,7 +17,7 @@ pub(super) const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 pub(super) const ALIGNMENT: usize = 8;
 
 /// Zero bytes that `len` lacks to the next multiple of [`ALIGNMENT`].
-pub(super) fn padding(len: usize) -> &'static [u8] {
+pub(crate) fn padding(len: usize) -> &'static [u8] {
     const ZEROS: [u8; ALIGNMENT] = [0; ALIGNMENT];
     let missing = len.wrapping_neg() % ALIGNMENT;
     ZEROS.get(..missing).unwrap_or_default()
