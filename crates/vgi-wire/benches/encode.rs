@@ -10,7 +10,7 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc;
-use vgi_wire::methods::{ExecutionRef, Method, ProcessRequest, request_body};
+use vgi_wire::methods::{ExecutionRef, Method, ProcessRequest, ProcessTemplate, request_body};
 
 fn chunk() -> RecordBatch {
     let rows = 0..2048_i32;
@@ -43,6 +43,13 @@ fn benches(criterion: &mut Criterion) {
                 ProcessRequest { execution: execution.clone(), input_batch: input.clone(), batch_index: Some(3) };
             request_body(&dialect, Method::Process, request.into_blob(&dialect).unwrap()).unwrap()
         });
+    });
+    let template = ProcessTemplate::new(&dialect, &execution).unwrap();
+    group.bench_function("envelopes from a template", |bencher| {
+        bencher.iter(|| template.body(input.clone(), Some(3)).unwrap());
+    });
+    group.bench_function("whole from a template", |bencher| {
+        bencher.iter(|| template.body(ipc::encode_stream(black_box(&chunk), &[]).unwrap(), Some(3)).unwrap());
     });
     group.bench_function("whole", |bencher| {
         bencher.iter(|| {

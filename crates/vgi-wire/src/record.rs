@@ -20,7 +20,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bytes::Bytes;
 
 use crate::WireError;
-use crate::ipc::{self, Blob, Segments};
+use crate::ipc::{self, Blob, RowTemplate, Segments};
 
 /// Writes a one-row record. Columns are added in declared order.
 #[derive(Default)]
@@ -215,9 +215,20 @@ impl RecordBuilder {
     /// # Errors
     /// When a value exceeds the limits of the format.
     pub fn finish(self, metadata: &[(&str, &str)]) -> Result<Segments, WireError> {
+        let (row, blobs) = self.into_row()?;
+        ipc::encode_row(&row, blobs, metadata)
+    }
+
+    /// The record as a template, and its [`bytes`](Self::bytes), which must be filled in.
+    pub(crate) fn template(self, metadata: &[(&str, &str)]) -> Result<(RowTemplate, Vec<Blob>), WireError> {
+        let (row, blobs) = self.into_row()?;
+        Ok((RowTemplate::new(&row, metadata)?, blobs))
+    }
+
+    fn into_row(self) -> Result<(RecordBatch, Vec<Blob>), WireError> {
         let options = RecordBatchOptions::new().with_row_count(Some(1));
         let row = RecordBatch::try_new_with_options(Arc::new(Schema::new(self.fields)), self.columns, &options);
-        ipc::encode_row(&row.map_err(WireError::Encode)?, self.blobs, metadata)
+        Ok((row.map_err(WireError::Encode)?, self.blobs))
     }
 }
 

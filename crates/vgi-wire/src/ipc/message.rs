@@ -29,6 +29,7 @@ pub(super) fn parse(flatbuffer: &[u8]) -> Result<Message<'_>, WireError> {
 }
 
 /// What a record batch message says about its body.
+#[derive(Clone, Debug)]
 pub(super) struct BatchHeader {
     pub(super) rows: i64,
     pub(super) nodes: Vec<FieldNode>,
@@ -48,11 +49,16 @@ impl BatchHeader {
         })
     }
 
-    /// The encapsulated message without its body.
-    pub(super) fn write(&self, body_len: usize, metadata: &[(&str, &str)]) -> Result<Bytes, WireError> {
+    /// The encapsulated message without its body, for a body in which the buffers lie so.
+    pub(super) fn write(
+        &self,
+        buffers: &[Buffer],
+        body_len: usize,
+        metadata: &[(&str, &str)],
+    ) -> Result<Bytes, WireError> {
         let mut builder = FlatBufferBuilder::new();
         let nodes = builder.create_vector(&self.nodes);
-        let buffers = builder.create_vector(&self.buffers);
+        let buffers = builder.create_vector(buffers);
         let counts = (!self.variadic_counts.is_empty()).then(|| builder.create_vector(&self.variadic_counts));
         let custom_metadata = (!metadata.is_empty()).then(|| write_metadata(&mut builder, metadata));
         let mut batch = RecordBatchBuilder::new(&mut builder);

@@ -4,9 +4,11 @@ mod decode;
 mod encode;
 mod message;
 mod segments;
+mod template;
 mod validate;
 
 pub use decode::{Batch, Metadata, Stream, decode_batch, decode_schema, decode_stream, decode_streams};
-pub use encode::{Blob, StreamWriter, encode_row, encode_schema, encode_stream};
+pub use encode::{StreamWriter, encode_row, encode_schema, encode_stream};
 pub(crate) use message::padding;
 pub use segments::Segments;
+pub use template::{Blob, RowTemplate};

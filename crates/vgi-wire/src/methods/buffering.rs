@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 
+use super::Method;
 use super::bind::{read_schema_path, schema_field};
+use super::outer::request_template;
 use crate::WireError;
 use crate::generation::Dialect;
-use crate::ipc::{self, Segments};
+use crate::ipc::{self, Blob, RowTemplate, Segments};
 use crate::record::{Record, RecordBuilder};
 use crate::reply::UnaryReply;
 
@@ -38,8 +40,8 @@ impl ExecutionRef {
     }
 
     /// The last column, in the form of the generation.
-    fn finish(&self, record: RecordBuilder, dialect: &Dialect) -> Result<Segments, WireError> {
-        schema_field(record, dialect.generation.buffering_schema, &self.schema_path).finish(&[])
+    fn with_schema(&self, record: RecordBuilder, dialect: &Dialect) -> RecordBuilder {
+        schema_field(record, dialect.generation.buffering_schema, &self.schema_path)
     }
 
     fn read(record: &Record<'_>) -> Result<Self, WireError> {
@@ -57,7 +59,7 @@ impl ExecutionRef {
     /// # Errors
     /// Never in practice.
     pub fn to_blob(&self, dialect: &Dialect) -> Result<Segments, WireError> {
-        self.finish(self.handles(self.head()), dialect)
+        self.with_schema(self.handles(self.head()), dialect).finish(&[])
     }
 
     /// Reads the destructor's record.
@@ -86,9 +88,13 @@ impl ProcessRequest {
     /// # Errors
     /// When the batch exceeds 2 GiB.
     pub fn into_blob(self, dialect: &Dialect) -> Result<Segments, WireError> {
+        self.into_record(dialect).finish(&[])
+    }
+
+    fn into_record(self, dialect: &Dialect) -> RecordBuilder {
         let record = self.execution.head().bytes("input_batch", self.input_batch);
         let record = self.execution.handles(record).optional_integer("batch_index", self.batch_index);
-        self.execution.finish(record, dialect)
+        self.execution.with_schema(record, dialect)
     }
 
     /// Reads the record.
@@ -103,6 +109,45 @@ impl ProcessRequest {
             input_batch: record.bytes("input_batch")?.into(),
             batch_index: record.integer("batch_index"),
         })
+    }
+}
+
+/// The requests that send the chunks of one execution: everything but the chunk is encoded once.
+#[derive(Clone, Debug)]
+pub struct ProcessTemplate {
+    /// The record without a batch index, and the one with.
+    records: [(RowTemplate, Vec<Blob>); 2],
+    /// The outer row.
+    envelope: RowTemplate,
+}
+
+impl ProcessTemplate {
+    const INPUT_BATCH: usize = 2;
+    const BATCH_INDEX: usize = 5;
+
+    /// A template of the requests of an execution.
+    ///
+    /// # Errors
+    /// Never in practice.
+    pub fn new(dialect: &Dialect, execution: &ExecutionRef) -> Result<Self, WireError> {
+        let record = |batch_index| {
+            let empty = ProcessRequest { execution: execution.clone(), input_batch: Segments::new(), batch_index };
+            empty.into_record(dialect).template(&[])
+        };
+        Ok(Self { records: [record(None)?, record(Some(0))?], envelope: request_template(dialect, Method::Process)? })
+    }
+
+    /// The whole body of a request with this chunk, whose pieces are not copied.
+    ///
+    /// # Errors
+    /// When the chunk exceeds 2 GiB.
+    pub fn body(&self, input_batch: Segments, batch_index: Option<i64>) -> Result<Segments, WireError> {
+        let [plain, indexed] = &self.records;
+        let (record, constants) = if batch_index.is_some() { indexed } else { plain };
+        let mut blobs = constants.clone();
+        blobs.push(Blob { column: Self::INPUT_BATCH, value: input_batch });
+        let record = record.fill(&blobs, batch_index.map(|index| (Self::BATCH_INDEX, index)))?;
+        self.envelope.fill(&[Blob { column: 0, value: record }], None)
     }
 }
 
@@ -148,7 +193,7 @@ impl CombineRequest {
     /// When the ids exceed 2 GiB.
     pub fn to_blob(&self, dialect: &Dialect) -> Result<Segments, WireError> {
         let record = self.execution.head().blobs("state_ids", &self.state_ids);
-        self.execution.finish(self.execution.handles(record), dialect)
+        self.execution.with_schema(self.execution.handles(record), dialect).finish(&[])
     }
 
     /// Reads the record.
@@ -189,5 +234,37 @@ impl CombineReply {
     /// Never in practice.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
         RecordBuilder::new().blobs("finalize_state_ids", &self.finalize_state_ids).finish(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generation::GENERATIONS;
+    use crate::methods::request_body;
+
+    #[test]
+    fn a_template_gives_the_bytes_of_the_request() {
+        for generation in GENERATIONS {
+            let version = format!("{}.{}.0", generation.major, generation.minor);
+            let protocol = format!("vgi.v{}", generation.major);
+            let routed = generation.major > 1;
+            let dialect = Dialect::select(routed.then_some(protocol.as_str()), Some(&version)).unwrap();
+            let execution = ExecutionRef {
+                function_name: "f".to_owned(),
+                execution_id: Bytes::from_static(b"an id"),
+                attach_opaque_data: Some(Bytes::from_static(b"attached")),
+                transaction_id: None,
+                schema_path: vec!["main".to_owned()],
+            };
+            let template = ProcessTemplate::new(&dialect, &execution).unwrap();
+            for (batch_index, len) in [(None, 0), (None, 3), (Some(7), 4096), (Some(i64::MAX), 17)] {
+                let input_batch = Segments::from(vec![5; len]);
+                let filled = template.body(input_batch.clone(), batch_index).unwrap();
+                let request = ProcessRequest { execution: execution.clone(), input_batch, batch_index };
+                let whole = request_body(&dialect, Method::Process, request.into_blob(&dialect).unwrap()).unwrap();
+                assert_eq!(filled.to_bytes(), whole.to_bytes(), "{version}");
+            }
+        }
     }
 }

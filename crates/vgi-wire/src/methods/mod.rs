@@ -12,7 +12,7 @@ mod reflection;
 
 pub use attach::{AttachReply, AttachRequest};
 pub use bind::{BindReply, BindRequest, SecretLookup};
-pub use buffering::{CombineReply, CombineRequest, ExecutionRef, ProcessReply, ProcessRequest};
+pub use buffering::{CombineReply, CombineRequest, ExecutionRef, ProcessReply, ProcessRequest, ProcessTemplate};
 pub use catalog::{CatalogInfo, SchemaInfo, detach_body, functions_body, items, items_blob, schemas_body};
 pub use function::{Example, FunctionInfo, FunctionType};
 pub use init::{InitHeader, InitRequest, Phase, cancel_body, turn_body};

@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 
 use super::Method;
 use crate::generation::Dialect;
-use crate::ipc::{self, Segments};
+use crate::ipc::{self, RowTemplate, Segments};
 use crate::record::RecordBuilder;
 use crate::{WireError, meta};
 
@@ -25,6 +25,12 @@ pub(super) fn routing(dialect: &Dialect, method: Method) -> Vec<(&str, &str)> {
 /// When the record exceeds 2 GiB.
 pub fn request_body(dialect: &Dialect, method: Method, record: Segments) -> Result<Segments, WireError> {
     RecordBuilder::new().bytes("request", record).finish(&routing(dialect, method))
+}
+
+/// A template of [`request_body`]; the record is column 0.
+pub(super) fn request_template(dialect: &Dialect, method: Method) -> Result<RowTemplate, WireError> {
+    let row = RecordBuilder::new().bytes("request", Segments::new());
+    Ok(row.template(&routing(dialect, method))?.0)
 }
 
 /// The body of a call without parameters: no column, but a batch, since the metadata needs one.
