@@ -1,15 +1,16 @@
 //! One execution of a bound function on the server.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use vgi_wire::WireError;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::Segments;
 use vgi_wire::methods::{
-    self, CombineReply, CombineRequest, ExecutionRef, InitHeader, InitRequest, Method, ProcessReply, ProcessRequest,
+    self, CombineReply, CombineRequest, ExecutionRef, InitHeader, InitRequest, Method, ProcessReply, ProcessTemplate,
     request_body,
 };
 use vgi_wire::reply::{self, InitReply};
@@ -55,6 +56,8 @@ pub struct Execution {
     header: InitHeader,
     /// Cancels under way; the destructor must not overtake them.
     cancels: Mutex<Vec<JoinHandle<()>>>,
+    /// What the requests of all chunks have in common.
+    process_template: OnceLock<ProcessTemplate>,
 }
 
 impl Execution {
@@ -70,7 +73,14 @@ impl Execution {
         let flight = start_init(&peer, bound.attachment.dialect(), &scope, &request)?;
         let reply = opening(&peer, &scope, flight, interrupt)?;
         // from here on the server holds an execution, so whatever happens next must drop one
-        let execution = Arc::new(Self { header: reply.header, bound, peer, options, cancels: Mutex::default() });
+        let execution = Arc::new(Self {
+            header: reply.header,
+            bound,
+            peer,
+            options,
+            cancels: Mutex::default(),
+            process_template: OnceLock::new(),
+        });
         // some servers hand out tokens here, which continue nothing
         match reply.turn {
             Some(turn) => {
@@ -118,6 +128,14 @@ impl Execution {
         }
     }
 
+    fn process_template(&self) -> Result<&ProcessTemplate, WireError> {
+        if let Some(template) = self.process_template.get() {
+            return Ok(template);
+        }
+        let template = ProcessTemplate::new(self.dialect(), &self.execution_ref())?;
+        Ok(self.process_template.get_or_init(|| template))
+    }
+
     /// Sends a chunk of the input, an IPC stream with exactly one batch, without waiting for the reply. A failed request is never repeated:
     /// the server may have seen it.
     ///
@@ -129,11 +147,10 @@ impl Execution {
         batch_index: Option<i64>,
     ) -> Result<Pending<ProcessReply>, Error> {
         let scope = self.scope(Phase::Process);
-        let request = ProcessRequest { execution: self.execution_ref(), input_batch: input, batch_index };
-        let dialect = self.dialect();
-        let body = request.into_blob(dialect).and_then(|blob| request_body(dialect, Method::Process, blob));
+        let body = self.process_template().and_then(|template| template.body(input, batch_index));
         let body = body.map_err(|error| scope.error(error))?;
-        let flight = self.peer().start(&dialect.path(Method::Process), body).map_err(|fault| scope.error(fault))?;
+        let flight =
+            self.peer().start(&self.dialect().path(Method::Process), body).map_err(|fault| scope.error(fault))?;
         Ok(Pending { flight, scope, read: ProcessReply::from_reply, execution: Arc::clone(self) })
     }
 
