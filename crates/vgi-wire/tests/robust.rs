@@ -19,6 +19,7 @@ fn bodies() -> Vec<(String, Vec<u8>)> {
     let folders = std::fs::read_dir(root).unwrap().map(|folder| folder.unwrap().path());
     let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()));
     files
+        .filter(|file| file.extension().is_some_and(|extension| extension == "bin"))
         .map(|file| (file.display().to_string(), std::fs::read(&file).unwrap()))
         .filter(|(_, body)| body.len() < 10_000)
         .collect()
@@ -59,7 +60,7 @@ fn flipped_bytes() {
         state
     };
     for (name, body) in bodies() {
-        for _ in 0..400 {
+        for _ in 0..100 {
             let mut damaged = body.clone();
             for _ in 0..=next() % 3 {
                 let at = usize::try_from(next()).unwrap_or(0) % damaged.len().max(1);
