@@ -126,7 +126,8 @@ fn routed(peer: &Peer, protocol: &str, interrupt: &dyn Interrupt) -> Result<Dial
 /// Whether a failed introspection only means that the server has none.
 fn says_nothing(error: &Error) -> bool {
     error.kind() == ErrorKind::Remote
-        || (error.kind() == ErrorKind::Http && error.status().is_some_and(|status| matches!(status, 400..500)))
+        || (error.kind() == ErrorKind::Http
+            && error.status().is_some_and(|status| matches!(status, 400..=428 | 430..500)))
 }
 
 fn newest(protocol: &str) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use vgi_wire::methods::{cancel_body, turn_body};
@@ -23,6 +24,8 @@ pub struct FinalizeStream {
     /// Of the turn that is on its way.
     tokens: Option<Tokens>,
     flight: Option<(Stage, Flight)>,
+    /// Waited for since the last rows. A server may answer any number of turns without rows, but not for ever.
+    fruitless: Duration,
     /// Stays: a stream that failed never looks like one that ended.
     failure: Option<Error>,
 }
@@ -38,7 +41,16 @@ enum Stage {
 impl FinalizeStream {
     pub(crate) fn new(execution: Arc<Execution>, scope: Scope, exchange_path: String, opening: Flight) -> Self {
         let flight = Some((Stage::Opening, opening));
-        Self { execution, scope, exchange_path, ready: VecDeque::new(), tokens: None, flight, failure: None }
+        Self {
+            execution,
+            scope,
+            exchange_path,
+            ready: VecDeque::new(),
+            tokens: None,
+            flight,
+            fruitless: Duration::ZERO,
+            failure: None,
+        }
     }
 
     /// Whether [`next`](Self::next) would return without waiting for the server.
@@ -59,8 +71,9 @@ impl FinalizeStream {
                 return Err(failure.clone());
             }
             let Some((stage, flight)) = self.flight.take() else { return Ok(None) };
+            let start = Instant::now();
             match self.turn(stage, flight, interrupt) {
-                Ok(Some(turn)) => self.accept(turn),
+                Ok(Some(turn)) => self.judge(turn, start.elapsed()),
                 Ok(None) => {}
                 Err(failure) => self.fail(failure),
             }
@@ -75,6 +88,26 @@ impl FinalizeStream {
         let body = peer.body(&self.scope, flight, interrupt)?;
         let streams = peer.streams(&self.scope, body, interrupt)?;
         reply::turn(streams).map(Some).map_err(|failure| peer.failed(&self.scope, failure))
+    }
+
+    /// Takes a turn, unless the stream only seems to go on.
+    fn judge(&mut self, turn: Turn, waited: Duration) {
+        self.fruitless = if turn.batches.is_empty() { self.fruitless.saturating_add(waited) } else { Duration::ZERO };
+        let before = self.tokens.as_ref().map(|tokens| tokens.cursor.clone());
+        // an equal cursor makes the server repeat the turn
+        let stuck = turn.cursor.is_some() && turn.cursor == before;
+        let silent = turn.batches.is_empty() && turn.logs.is_empty();
+        self.accept(turn);
+        if self.failure.is_none() && self.tokens.is_some() {
+            let patience = self.execution.peer().options.first_byte_timeout;
+            if stuck && silent {
+                let message = "the server answers a turn without rows with the token of that turn";
+                self.fail(self.scope.error(Fault::new(ErrorKind::Protocol, message)));
+            } else if self.fruitless > patience {
+                let message = format!("only turns without rows for {patience:?} (first-byte timeout)");
+                self.fail(self.scope.error(Fault::new(ErrorKind::Timeout, message)));
+            }
+        }
     }
 
     /// Takes what a turn brought and asks for the next one.

@@ -1,13 +1,16 @@
 //! Servers and networks that misbehave: one clear sentence each, no hang, no repetition.
 
 use std::io::Write;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use vgi_transport::{Error, ErrorKind, Location, NeverInterrupted, Options, Phase, attach, drain_background};
+use vgi_transport::{
+    Error, ErrorKind, Interrupt, Location, NeverInterrupted, Options, Phase, attach, drain_background,
+};
 
 use crate::support::server::{Answer, Server};
 use crate::support::vgi::{Vgi, error, error_body};
-use crate::support::{attached, bind, chunk, started};
+use crate::support::{attached, bind, chunk, eventually, fed, started};
 
 /// What a bind gives when the server answers it so.
 fn bind_answer(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (Server, Error) {
@@ -223,4 +226,61 @@ fn random_bodies_are_errors() {
         let (_server, error) = bind_answer(move || Answer::arrow(200, body.clone()));
         assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
     }
+}
+
+/// A stream whose turns have a token and no rows; `cursor` gives the token of each.
+fn endless(options: Options, cursor: impl Fn(usize) -> String + Send + Sync + 'static) -> (Server, Option<Error>) {
+    let turns = AtomicUsize::new(0);
+    let server = Vgi::current().start_with(move |name, request| {
+        if name != "exchange" || request.body.windows(14).any(|window| window == b"vgi_rpc.cancel") {
+            return None;
+        }
+        let mut writer = vgi_wire::server::ReplyWriter::new(crate::support::schema(), "s", None).unwrap();
+        let cursor = cursor(turns.fetch_add(1, Ordering::Relaxed));
+        writer.token(&vgi_wire::reply::Tokens { cursor, call: None }).unwrap();
+        Some(Answer::arrow(200, writer.finish().unwrap().to_bytes().to_vec()))
+    });
+    let (execution, streams) = fed(&server, &options, &[&[1], &[2]]);
+    let mut stream = execution.open_stream(streams[0].clone()).unwrap();
+    let start = Instant::now();
+    let patience = || start.elapsed() > Duration::from_millis(700);
+    let error = loop {
+        match stream.next(&Until(&patience)) {
+            Ok(Some(_)) => {}
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    drop((stream, execution));
+    eventually("the destructor", || server.count("table_buffering_destructor") == 1);
+    (server, error)
+}
+
+struct Until<'a>(&'a dyn Fn() -> bool);
+
+impl Interrupt for Until<'_> {
+    fn interrupted(&self) -> bool {
+        (self.0)()
+    }
+}
+
+#[test]
+fn a_token_that_never_ends_runs_out_of_the_clock_or_is_interrupted() {
+    let options = Options { first_byte_timeout: Duration::from_millis(300), ..Options::default() };
+    let (server, error) = endless(options, |turn| format!("execution 1#{}", turn + 10));
+    let error = error.unwrap();
+    assert_eq!((error.kind(), error.phase()), (ErrorKind::Timeout, Phase::Finalize), "{error}");
+    assert!(error.to_string().contains("only turns without rows for 300ms (first-byte timeout)"), "{error}");
+    assert!(server.count("exchange") > 3);
+    let (_server, error) = endless(Options::default(), |turn| format!("execution 1#{}", turn + 10));
+    assert_eq!(error.unwrap().kind(), ErrorKind::Interrupted);
+}
+
+#[test]
+fn a_token_that_stands_still_is_an_error_at_once() {
+    let (server, error) = endless(Options::default(), |_| "execution 1#1".to_owned());
+    let error = error.unwrap();
+    assert_eq!((error.kind(), error.phase()), (ErrorKind::Protocol, Phase::Finalize), "{error}");
+    assert!(error.to_string().contains("the token of that turn"), "{error}");
+    assert!(server.count("exchange") <= 3, "{:?}", server.calls());
 }

@@ -5,5 +5,6 @@ mod attaching;
 mod calling;
 mod contact;
 mod hostile;
+mod matrix;
 mod support;
 mod waiting;

@@ -1,5 +1,6 @@
 //! A server whose every byte a test decides, and a small VGI on top of it.
 
+pub mod fault;
 pub mod server;
 pub mod vgi;
 

@@ -30,11 +30,36 @@ pub enum Answer {
     Stall(Vec<u8>),
     /// These bytes, then a reset.
     Reset(Vec<u8>),
+    /// These bytes, then those one at a time.
+    Drip(Vec<u8>, Vec<u8>, Duration),
+}
+
+/// What happens to a request whose head has been read and whose body has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    Read,
+    /// The body is never read.
+    Deaf,
+    /// The connection is reset.
+    Reset,
 }
 
 impl Answer {
     pub fn arrow(status: u16, body: Vec<u8>) -> Self {
         Self::Reply { status, headers: vec![("Content-Type", "application/vnd.apache.arrow.stream".to_owned())], body }
+    }
+
+    /// The bytes on the wire of a reply.
+    pub fn wire(self) -> Vec<u8> {
+        match self {
+            Self::Reply { status, headers, body } => {
+                let headers: String = headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
+                let head = format!("HTTP/1.1 {status} Status\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
+                [head.into_bytes(), body].concat()
+            }
+            Self::Raw(bytes) | Self::Stall(bytes) | Self::Reset(bytes) => bytes,
+            Self::Drip(start, rest, _) => [start, rest].concat(),
+        }
     }
 
     pub fn text(status: u16, kind: &str, body: &str) -> Self {
@@ -54,16 +79,56 @@ impl Answer {
 }
 
 type Handler = dyn Fn(&Request) -> Answer + Send + Sync;
+type Doorman = dyn Fn(&str) -> Gate + Send + Sync;
 
-#[derive(Default)]
+/// Stops listening after so many requests: the last of them is answered, then its connection is closed.
+const NEVER: usize = usize::MAX;
+
 struct Shared {
     seen: Mutex<Vec<Request>>,
     connections: AtomicUsize,
+    /// Connections that are open, and of those the ones that a request is being answered on.
+    open: AtomicUsize,
+    busy: AtomicUsize,
     /// Stalled connections that the client closed.
     abandoned: AtomicUsize,
     stop: AtomicBool,
-    /// End of the path whose body is not read.
-    deaf: Option<&'static str>,
+    doorman: Box<Doorman>,
+    /// After how many requests nobody listens any more.
+    refuse_after: AtomicUsize,
+    refusing: AtomicBool,
+}
+
+impl Shared {
+    fn new(doorman: impl Fn(&str) -> Gate + Send + Sync + 'static) -> Self {
+        Self {
+            seen: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+            abandoned: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            doorman: Box::new(doorman),
+            refuse_after: AtomicUsize::new(NEVER),
+            refusing: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Counts something while it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(counter: &'a AtomicUsize) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Self(counter)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 pub struct Server {
@@ -74,12 +139,44 @@ pub struct Server {
 
 impl Server {
     pub fn start(handler: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
-        Self::listen(Shared::default(), handler)
+        Self::listen(Shared::new(|_| Gate::Read), handler)
     }
 
     /// A server that never reads the body of requests to this path.
     pub fn start_deaf(path: &'static str, handler: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
-        Self::listen(Shared { deaf: Some(path), ..Shared::default() }, handler)
+        Self::start_gated(move |asked| if asked.ends_with(path) { Gate::Deaf } else { Gate::Read }, handler)
+    }
+
+    /// A server that asks what to do with a request as soon as it knows its path.
+    pub fn start_gated(
+        doorman: impl Fn(&str) -> Gate + Send + Sync + 'static,
+        handler: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(Shared::new(doorman), handler)
+    }
+
+    /// A server that is gone after so many requests, until [`resume`](Self::resume).
+    pub fn start_mortal(requests: usize, handler: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
+        let shared = Shared::new(|_| Gate::Read);
+        shared.refuse_after.store(requests, Ordering::SeqCst);
+        let server = Self::listen(shared, handler);
+        if requests == 0 {
+            close(server.address, &server.shared);
+        }
+        server
+    }
+
+    /// Listens again.
+    pub fn resume(&self) {
+        self.shared.refuse_after.store(NEVER, Ordering::SeqCst);
+        self.shared.refusing.store(false, Ordering::SeqCst);
+        for _ in 0..1000 {
+            if TcpStream::connect(self.address).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server does not come back");
     }
 
     fn listen(shared: Shared, handler: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
@@ -88,16 +185,7 @@ impl Server {
         let shared = Arc::new(shared);
         let handler: Arc<Handler> = Arc::new(handler);
         let accepting = Arc::clone(&shared);
-        let acceptor = std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if accepting.stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                let (shared, handler) = (Arc::clone(&accepting), Arc::clone(&handler));
-                shared.connections.fetch_add(1, Ordering::Relaxed);
-                std::thread::spawn(move || serve(&stream.unwrap(), &shared, &*handler));
-            }
-        });
+        let acceptor = std::thread::spawn(move || accept(listener, address, &accepting, &handler));
         Self { address, shared, acceptor: Some(acceptor) }
     }
 
@@ -122,6 +210,11 @@ impl Server {
         self.shared.connections.load(Ordering::Relaxed)
     }
 
+    /// Connections that a request is being answered on now.
+    pub fn busy(&self) -> usize {
+        self.shared.busy.load(Ordering::SeqCst)
+    }
+
     pub fn abandoned(&self) -> usize {
         self.shared.abandoned.load(Ordering::Relaxed)
     }
@@ -137,18 +230,65 @@ impl Drop for Server {
     }
 }
 
+fn accept(listener: TcpListener, address: SocketAddr, shared: &Arc<Shared>, handler: &Arc<Handler>) {
+    let mut listener = Some(listener);
+    while !shared.stop.load(Ordering::SeqCst) {
+        if shared.refusing.load(Ordering::SeqCst) {
+            listener = None;
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        let Ok((stream, _)) = listener.get_or_insert_with(|| TcpListener::bind(address).unwrap()).accept() else {
+            continue;
+        };
+        if shared.stop.load(Ordering::SeqCst) || shared.refusing.load(Ordering::SeqCst) {
+            continue;
+        }
+        let (shared, handler) = (Arc::clone(shared), Arc::clone(handler));
+        shared.connections.fetch_add(1, Ordering::Relaxed);
+        std::thread::spawn(move || {
+            let _open = Counted::new(&shared.open);
+            serve(&stream, &shared, &*handler);
+        });
+    }
+}
+
+/// Stops listening.
+fn close(address: SocketAddr, shared: &Shared) {
+    shared.refusing.store(true, Ordering::SeqCst);
+    // the first connection wakes the acceptor
+    while TcpStream::connect(address).is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Makes the system send a reset instead of an orderly end.
+fn reset(stream: &TcpStream) {
+    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
 fn serve(stream: &TcpStream, shared: &Shared, handler: &Handler) {
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     stream.set_nodelay(true).unwrap();
     let mut buffer = Vec::new();
     while let Some(request) = read_request(stream, &mut buffer, shared) {
-        shared.seen.lock().unwrap().push(request.clone());
-        let written = match handler(&request) {
-            Answer::Reply { status, headers, body } => {
-                let headers: String = headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
-                let head = format!("HTTP/1.1 {status} Status\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
-                (&*stream).write_all(&[head.into_bytes(), body].concat())
+        let _busy = Counted::new(&shared.busy);
+        let number = {
+            let mut seen = shared.seen.lock().unwrap();
+            seen.push(request.clone());
+            seen.len()
+        };
+        let answer = handler(&request);
+        if number == shared.refuse_after.load(Ordering::SeqCst) {
+            close(stream.local_addr().unwrap(), shared);
+            while shared.open.load(Ordering::SeqCst) > 1 {
+                std::thread::sleep(Duration::from_millis(1));
             }
+            drop((&*stream).write_all(&answer.wire()));
+            return;
+        }
+        let written = match answer {
+            Answer::Reply { .. } => (&*stream).write_all(&answer.wire()),
             Answer::Raw(bytes) => {
                 drop((&*stream).write_all(&bytes));
                 drop(stream.shutdown(Shutdown::Both));
@@ -156,16 +296,24 @@ fn serve(stream: &TcpStream, shared: &Shared, handler: &Handler) {
             }
             Answer::Stall(bytes) => {
                 drop((&*stream).write_all(&bytes));
-                if fill(stream, &mut buffer, shared).is_none() && !shared.stop.load(Ordering::Relaxed) {
-                    shared.abandoned.fetch_add(1, Ordering::Relaxed);
-                }
+                wait_for_end(stream, &mut buffer, shared);
                 return;
             }
             Answer::Reset(bytes) => {
                 drop((&*stream).write_all(&bytes));
-                // closing with unread bytes makes the system send a reset
+                if !bytes.is_empty() {
+                    // a reset overtakes what has not been read
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                reset(stream);
                 return;
             }
+            Answer::Drip(start, rest, pause) => (&*stream).write_all(&start).and_then(|()| {
+                rest.iter().try_for_each(|byte| {
+                    std::thread::sleep(pause);
+                    (&*stream).write_all(&[*byte])
+                })
+            }),
         };
         if written.is_err() {
             return;
@@ -173,11 +321,18 @@ fn serve(stream: &TcpStream, shared: &Shared, handler: &Handler) {
     }
 }
 
+fn wait_for_end(stream: &TcpStream, buffer: &mut Vec<u8>, shared: &Shared) {
+    while fill(stream, buffer, shared).is_some() {}
+    if !shared.stop.load(Ordering::Relaxed) {
+        shared.abandoned.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Reads more; `None` when the client has closed the connection or the server stops.
 fn fill(mut stream: &TcpStream, buffer: &mut Vec<u8>, shared: &Shared) -> Option<()> {
     let mut piece = vec![0; 64 << 10];
     loop {
-        if shared.stop.load(Ordering::Relaxed) {
+        if shared.stop.load(Ordering::Relaxed) || shared.refusing.load(Ordering::SeqCst) {
             return None;
         }
         match stream.read(&mut piece) {
@@ -203,11 +358,20 @@ fn read_request(stream: &TcpStream, buffer: &mut Vec<u8>, shared: &Shared) -> Op
     let mut lines = head.split("\r\n");
     let mut start = lines.next().unwrap().split(' ');
     let (method, path) = (start.next()?.to_owned(), start.next()?.to_owned());
-    while shared.deaf.is_some_and(|deaf| path.ends_with(deaf)) {
-        if shared.stop.load(Ordering::Relaxed) {
+    match (shared.doorman)(&path) {
+        Gate::Read => {}
+        Gate::Deaf => {
+            let _busy = cfg!(target_os = "linux").then(|| Counted::new(&shared.busy));
+            // whether the other side has gone can be seen without reading
+            while !shared.stop.load(Ordering::Relaxed) && !gone(stream) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             return None;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        Gate::Reset => {
+            reset(stream);
+            return None;
+        }
     }
     let headers: HashMap<_, _> = lines
         .filter_map(|line| line.split_once(':'))
@@ -220,4 +384,19 @@ fn read_request(stream: &TcpStream, buffer: &mut Vec<u8>, shared: &Shared) -> Op
     let rest = buffer.split_off(end + 4 + length);
     let body = std::mem::replace(buffer, rest).split_off(end + 4);
     Some(Request { method, path, headers, body })
+}
+
+/// Whether the client has closed the connection. Unread bytes hide an orderly end, so the state of the socket is asked.
+fn gone(stream: &TcpStream) -> bool {
+    if !cfg!(target_os = "linux") {
+        return false;
+    }
+    let state = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let port = |address: SocketAddr| format!(":{:04X}", address.port());
+    let (Ok(here), Ok(there)) = (stream.local_addr(), stream.peer_addr()) else { return true };
+    !state.lines().any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let ends = (fields.next(), fields.next(), fields.next());
+        matches!(ends, (Some(local), Some(remote), Some("01")) if local.ends_with(&port(here)) && remote.ends_with(&port(there)))
+    })
 }
