@@ -116,6 +116,7 @@ impl Dialect {
         let generation = GENERATIONS
             .iter()
             .find(|generation| generation.url == form && Some((generation.major, generation.minor)) == wanted)
+            .filter(|generation| protocol.is_none_or(|name| name == format!("vgi.v{}", generation.major)))
             .ok_or_else(|| WireError::UnknownVersion {
                 protocol: protocol.unwrap_or("vgi").to_owned(),
                 server: version.unwrap_or("an undeclared version").to_owned(),

@@ -94,7 +94,9 @@ fn value(name: &str, value: &Value, indent: &str, out: &mut Vec<String>) {
         }
         Value::Struct(members) => {
             out.push(format!("{indent}{name} = struct"));
-            members.iter().for_each(|(key, member)| self::value(&format!(".{key}"), member, &deeper, out));
+            for (key, member) in members {
+                self::value(&format!(".{key}"), member, &deeper, out);
+            }
         }
         Value::List(items) if items.iter().any(|item| matches!(item, Value::Bytes(bytes) if is_ipc(bytes))) => {
             out.push(format!("{indent}{name} = list of {}", items.len()));
