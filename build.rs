@@ -10,12 +10,16 @@ fn main() {
     let sources = [
         "arrow",
         "calls",
+        "catalog",
         "entry",
         "exception",
         "filter_pushdown",
         "glue",
         "logical_call",
+        "overview",
         "physical_call",
+        "schema",
+        "secret",
         "table_function",
     ];
     let mut build = cxx_build::bridge("src/bridge.rs");
@@ -25,6 +29,9 @@ fn main() {
         // DuckDB's headers are not ours to warn about
         .flag("-isystem")
         .flag(&include)
+        // some of them include a library that DuckDB carries
+        .flag("-isystem")
+        .flag(format!("{include}/../../third_party/fmt/include"))
         .flags(["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"])
         // as DuckDB itself is compiled: parts of its classes depend on it
         .define("NDEBUG", None);

@@ -1,8 +1,11 @@
 // What LOAD does: registers the table function, the optimizer extension that puts the operator into plans, and the
 // settings.
 #include "calls.hpp"
+#include "catalog.hpp"
 #include "exception.hpp"
 #include "logical_call.hpp"
+#include "overview.hpp"
+#include "secret.hpp"
 #include "table_function.hpp"
 
 #include "duckdb/common/types.hpp"
@@ -73,10 +76,13 @@ extern "C" void vgi_register(void *loader_pointer) {
     loader.SetDescription("Runs a query's table through functions on a remote VGI server");
     loader.RegisterFunction(vgi::CallFunction());
     loader.RegisterFunction(vgi::CallsFunction());
+    vgi::RegisterOverviews(loader);
+    vgi::RegisterSecretType(loader);
     auto &database = loader.GetDatabaseInstance();
     database.GetLogManager().RegisterLogType(duckdb::make_uniq<duckdb::LogType>("VGI", duckdb::LogLevel::LOG_DEBUG));
     auto &config = duckdb::DBConfig::GetConfig(database);
     vgi::RegisterSettings(config, std::make_index_sequence<vgi::MOST_SETTINGS>());
+    duckdb::StorageExtension::Register(config, vgi::VgiCatalog::TYPE, vgi::CatalogExtension());
     duckdb::OptimizerExtension optimizer;
     optimizer.optimize_function = vgi::Optimize;
     optimizer.optimizer_info = duckdb::make_shared_ptr<vgi::Lifetime>(database);

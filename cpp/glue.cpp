@@ -60,6 +60,14 @@ rust::String setting_text(const ClientContext &context, rust::Str name) {
     return rust::String::lossy(SettingValue(context, name).ToString());
 }
 
+std::unique_ptr<Value> setting_value(const ClientContext &context, rust::Str name) {
+    Value value;
+    if (!context.TryGetCurrentSetting(duckdb::Identifier(std::string(name)), value) || value.IsNull()) {
+        return nullptr;
+    }
+    return std::make_unique<Value>(std::move(value));
+}
+
 MemoryClaim::MemoryClaim(ClientContext &context) : manager(duckdb::BufferManager::GetBufferManager(context)) {}
 
 MemoryClaim::~MemoryClaim() {

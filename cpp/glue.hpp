@@ -37,6 +37,13 @@ std::uint64_t setting_u64(const ClientContext &context, rust::Str name);
 //! A setting's value as text; throws when the setting is unknown.
 rust::String setting_text(const ClientContext &context, rust::Str name);
 
+//! A setting's value; null when there is no such setting or it has none.
+std::unique_ptr<Value> setting_value(const ClientContext &context, rust::Str name);
+
+struct SecretValues;
+//! The secret of type `vgi` with this name, or, without a name, the one whose scope fits the location best.
+SecretValues find_secret(const ClientContext &context, rust::Str name, rust::Str location);
+
 //! Memory that the extension holds, counted by DuckDB's buffer manager. Owned by the state of one thread of a query.
 class MemoryClaim {
 public:

@@ -19,7 +19,7 @@ LogicalCall::LogicalCall(rust::Box<BoundCall> call_p, duckdb::TableIndex table_i
 
 duckdb::unique_ptr<LogicalCall> LogicalCall::FromGet(duckdb::LogicalGet &get) {
     if (!get.projected_input.empty()) {
-        throw duckdb::NotImplementedException("vgi_call: a correlated LATERAL call of '%s' is not supported, because "
+        throw duckdb::NotImplementedException("a correlated LATERAL call of '%s' is not supported, because "
                                               "the function needs its whole input at once",
                                               std::string(get.bind_data->Cast<CallData>().call->function_name()));
     }

@@ -1,5 +1,6 @@
 #include "table_function.hpp"
 
+#include "catalog.hpp"
 #include "exception.hpp"
 #include "filter_pushdown.hpp"
 #include "logical_call.hpp"
@@ -29,18 +30,66 @@ static std::string TextArgument(const duckdb::Value &value) {
     return value.IsNull() ? std::string() : value.ToString();
 }
 
-//! Hands the call's parameters to Rust and gets the bound call back: one `bind` request to the server.
-static rust::Box<BoundCall> BindCall(ClientContext &context, TableFunctionBindInput &input) {
+//! Where an attached function is, and what its positional parameters are.
+class AttachedFunctionInfo final : public duckdb::TableFunctionInfo {
+public:
+    explicit AttachedFunctionInfo(VgiCatalog &catalog_p) : catalog(catalog_p) {}
+    VgiCatalog &catalog;
+    std::string schema;
+    std::string name;
+    //! Which of the positional parameters is the table; its value says nothing.
+    duckdb::idx_t table = 0;
+    //! The default of each positional parameter; null where there is none.
+    duckdb::vector<duckdb::unique_ptr<duckdb::Value>> defaults;
+};
+
+static void AddColumns(CallRequest &request, const TableFunctionBindInput &input) {
+    for (duckdb::idx_t i = 0; i < input.input_table_types.size(); i++) {
+        request.add_input_column(input.input_table_names[i].GetIdentifierName(), input.input_table_types[i]);
+    }
+}
+
+//! DuckDB fills in defaults, but a server is to be told only what the statement says: trailing values that equal their
+//! defaults are left out, which means the same.
+static duckdb::idx_t GivenArguments(const AttachedFunctionInfo &info, const duckdb::vector<duckdb::Value> &inputs) {
+    auto count = inputs.size();
+    while (count > 0 && count <= info.defaults.size() && info.defaults[count - 1] &&
+           duckdb::Value::NotDistinctFrom(inputs[count - 1], *info.defaults[count - 1])) {
+        count--;
+    }
+    return count;
+}
+
+static rust::Box<BoundCall> BindAttached(ClientContext &context, TableFunctionBindInput &input,
+                                         const AttachedFunctionInfo &info) {
     return Forward([&] {
-        auto request = new_call_request(TextArgument(input.inputs[0]), TextArgument(input.inputs[1]),
-                                        TextArgument(input.inputs[2]));
-        for (duckdb::idx_t i = 0; i < input.input_table_types.size(); i++) {
-            request->add_input_column(input.input_table_names[i].GetIdentifierName(), input.input_table_types[i]);
+        auto request = new_call_request(info.name, info.schema);
+        AddColumns(*request, input);
+        const auto given = GivenArguments(info, input.inputs);
+        for (duckdb::idx_t i = 0; i < given; i++) {
+            if (i != info.table) {
+                request->add_argument(input.inputs[i]);
+            }
         }
         for (auto &parameter : input.named_parameters) {
-            request->set_named_parameter(parameter.first.GetIdentifierName(), parameter.second);
+            request->add_named_argument(parameter.first.GetIdentifierName(), parameter.second);
         }
-        return request->bind(context);
+        return request->bind_attached(context, *info.catalog.attached);
+    });
+}
+
+//! Hands the call's parameters to Rust and gets the bound call back: one `bind` request to the server.
+static rust::Box<BoundCall> BindCall(ClientContext &context, TableFunctionBindInput &input) {
+    if (input.info) {
+        return BindAttached(context, input, input.info->Cast<AttachedFunctionInfo>());
+    }
+    return Forward([&] {
+        auto request = new_call_request(TextArgument(input.inputs[2]), std::string());
+        AddColumns(*request, input);
+        for (auto &parameter : input.named_parameters) {
+            request->set_call_parameter(parameter.first.GetIdentifierName(), parameter.second);
+        }
+        return request->bind(context, TextArgument(input.inputs[0]), TextArgument(input.inputs[1]));
     });
 }
 
@@ -88,6 +137,14 @@ static duckdb::OperatorResultType NeverReplaced(duckdb::ExecutionContext &, duck
         "optimizer extensions did not run on it");
 }
 
+static void SetCallbacks(duckdb::TableFunction &function) {
+    function.in_out_function = NeverReplaced;
+    function.bind_operator = BindOperator;
+    function.projection_pushdown = true;
+    function.pushdown_complex_filter = PushFilters;
+    function.verify_serialization = false;
+}
+
 duckdb::TableFunction CallFunction() {
     duckdb::TableFunction function(
         "vgi_call", {LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::TABLE}, nullptr,
@@ -95,11 +152,129 @@ duckdb::TableFunction CallFunction() {
     function.GetSignature().WithTypedKwargs("options", [](duckdb::TypedKwargs &options) {
         options.Add("args", LogicalType::ANY).Add("named", LogicalType::ANY).Add("schema", LogicalType::VARCHAR);
     });
-    function.in_out_function = NeverReplaced;
-    function.bind_operator = BindOperator;
-    function.projection_pushdown = true;
-    function.pushdown_complex_filter = PushFilters;
-    function.verify_serialization = false;
+    SetCallbacks(function);
+    return function;
+}
+
+//! `FunctionList::parameter_role`.
+enum class ParameterRole : uint8_t { TABLE = 0, POSITIONAL = 1, REPEATED = 2, NAMED = 3 };
+
+//! Declares one form of a function as DuckDB's own functions are declared.
+class SignatureWriter {
+public:
+    SignatureWriter(const FunctionList &functions_p, std::size_t index_p, AttachedFunctionInfo &info_p)
+        : functions(functions_p), index(index_p), info(info_p) {}
+
+    void Write(duckdb::FunctionSignature &signature) {
+        const auto count = functions.parameter_count(index);
+        const auto first_optional = FirstOptional(count);
+        for (std::size_t i = 0; i < count; i++) {
+            switch (Role(i)) {
+            case ParameterRole::TABLE:
+                info.table = info.defaults.size();
+                AddPositional(signature, i, LogicalType::TABLE, false);
+                break;
+            case ParameterRole::POSITIONAL:
+                AddPositional(signature, i, Type(i), i >= first_optional);
+                break;
+            case ParameterRole::REPEATED:
+                signature.AddArgs(Name(i), Type(i));
+                break;
+            case ParameterRole::NAMED:
+                named.Add(Name(i), Type(i));
+                break;
+            }
+        }
+        if (!named.GetOptions().empty()) {
+            signature.AddTypedKwargs("options", std::move(named));
+        }
+    }
+
+    //! Several forms have one entry, which takes what any of them takes.
+    void WriteAny(duckdb::FunctionSignature &signature) {
+        for (std::size_t i = 0; i < functions.parameter_count(index); i++) {
+            const bool table = Role(i) == ParameterRole::TABLE;
+            signature.AddParameter(Name(i), table ? LogicalType::TABLE : LogicalType(LogicalType::ANY), {},
+                                   duckdb::FunctionParameterKind::POSITIONAL_ONLY);
+            info.defaults.push_back(nullptr);
+            if (table) {
+                info.table = i;
+                break;
+            }
+        }
+        signature.AddArgs("args", LogicalType::ANY);
+        signature.AddKwargs("options", LogicalType::ANY);
+    }
+
+private:
+    ParameterRole Role(std::size_t parameter) const {
+        return static_cast<ParameterRole>(functions.parameter_role(index, parameter));
+    }
+
+    Identifier Name(std::size_t parameter) const {
+        const auto name = functions.parameter_name(index, parameter);
+        return Identifier(std::string(name.data(), name.size()));
+    }
+
+    LogicalType Type(std::size_t parameter) const {
+        return functions.has_type(index, parameter) ? *functions.parameter_type(index, parameter)
+                                                    : LogicalType(LogicalType::ANY);
+    }
+
+    //! Only the last positional parameters can be left out; a table cannot.
+    std::size_t FirstOptional(std::size_t count) const {
+        std::size_t result = 0;
+        for (std::size_t i = 0; i < count; i++) {
+            const auto role = Role(i);
+            if (role == ParameterRole::TABLE ||
+                (role == ParameterRole::POSITIONAL && !functions.has_default(index, i))) {
+                result = i + 1;
+            }
+        }
+        return result;
+    }
+
+    void AddPositional(duckdb::FunctionSignature &signature, std::size_t parameter, const LogicalType &type,
+                       bool optional) {
+        duckdb::unique_ptr<duckdb::Value> value;
+        if (optional) {
+            const duckdb::Value text(std::string(functions.parameter_default(index, parameter)));
+            const auto typed = type.id() == duckdb::LogicalTypeId::ANY ? duckdb::optional<duckdb::Value>(text)
+                                                                       : text.DefaultTryCastAs(type);
+            // a default that DuckDB cannot read is left to the server
+            value = duckdb::make_uniq<duckdb::Value>(typed ? *typed : duckdb::Value(type));
+        }
+        duckdb::optional<duckdb::Value> initial;
+        if (value) {
+            initial = *value;
+        }
+        signature.AddParameter(Name(parameter), type, std::move(initial));
+        info.defaults.push_back(std::move(value));
+    }
+
+    const FunctionList &functions;
+    std::size_t index;
+    AttachedFunctionInfo &info;
+    duckdb::TypedKwargs named;
+};
+
+duckdb::TableFunction AttachedFunction(VgiCatalog &catalog, const std::string &schema, const FunctionList &functions,
+                                       std::size_t index) {
+    const auto name = functions.name(index);
+    auto info = duckdb::make_shared_ptr<AttachedFunctionInfo>(catalog);
+    info->schema = schema;
+    info->name = std::string(name.data(), name.size());
+    duckdb::TableFunction function(Identifier(info->name), duckdb::vector<LogicalType>(), nullptr, Bind);
+    SignatureWriter writer(functions, index, *info);
+    Forward([&] {
+        if (functions.is_overloaded(index)) {
+            writer.WriteAny(function.GetSignature());
+        } else {
+            writer.Write(function.GetSignature());
+        }
+    });
+    SetCallbacks(function);
+    function.function_info = std::move(info);
     return function;
 }
 

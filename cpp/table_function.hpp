@@ -22,6 +22,12 @@ public:
 //! The table function as it is registered.
 duckdb::TableFunction CallFunction();
 
+class VgiCatalog;
+
+//! A function of an attached catalog, as its entry holds it.
+duckdb::TableFunction AttachedFunction(VgiCatalog &catalog, const std::string &schema, const FunctionList &functions,
+                                       std::size_t index);
+
 //! Whether a bound function is ours.
 bool IsCall(const duckdb::BoundTableFunction &function);
 

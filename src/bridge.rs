@@ -21,6 +21,7 @@ use cxx::{CxxString, UniquePtr};
 use crate::buffering::{CallPlan, Execution, SinkThread, SourceThread};
 use crate::call::{BoundCall, CallRequest, FilterBuilder};
 use crate::calls;
+use crate::catalog::{self, AttachStatement, AttachedCatalog, FunctionList};
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
 use crate::settings;
@@ -57,6 +58,32 @@ pub mod ffi {
         times: Vec<f64>,
     }
 
+    /// What a secret of type `vgi` holds.
+    struct SecretValues {
+        found: bool,
+        token: String,
+        header_names: Vec<String>,
+        header_values: Vec<String>,
+    }
+
+    /// A schema of a catalog.
+    struct SchemaEntry {
+        name: String,
+        comment: String,
+    }
+
+    /// A view or macro, as the statement that makes it.
+    struct SqlEntry {
+        name: String,
+        statement: String,
+        comment: String,
+    }
+
+    /// A row of text.
+    struct TextRow {
+        cells: Vec<String>,
+    }
+
     /// A line of EXPLAIN.
     struct Entry {
         key: String,
@@ -64,6 +91,9 @@ pub mod ffi {
     }
 
     extern "Rust" {
+        type AttachStatement;
+        type AttachedCatalog;
+        type FunctionList;
         type CallRequest;
         type BoundCall;
         type CallPlan;
@@ -80,10 +110,72 @@ pub mod ffi {
         fn call_count_names() -> Vec<String>;
         fn call_time_names() -> Vec<String>;
 
-        fn new_call_request(url: &CxxString, catalog: &CxxString, function: &CxxString) -> Box<CallRequest>;
+        fn new_attach_statement(catalog: &CxxString) -> Box<AttachStatement>;
+        fn add_option(self: &mut AttachStatement, name: &CxxString, value: &Value);
+        fn attach(self: &AttachStatement, context: Pin<&mut ClientContext>) -> Result<Box<AttachedCatalog>>;
+        fn catalog_name(self: &AttachedCatalog) -> String;
+        fn server(self: &AttachedCatalog) -> String;
+        fn default_schema_name(self: &AttachedCatalog) -> String;
+        fn caching(self: &AttachedCatalog) -> bool;
+        fn forget(self: &AttachedCatalog);
+        fn schemas(self: &AttachedCatalog, context: &ClientContext) -> Result<Vec<SchemaEntry>>;
+        fn functions(
+            self: &AttachedCatalog,
+            context: Pin<&mut ClientContext>,
+            schema: &CxxString,
+        ) -> Result<Box<FunctionList>>;
+        fn views(self: &AttachedCatalog, context: &ClientContext, schema: &CxxString) -> Result<Vec<SqlEntry>>;
+        fn macros(self: &AttachedCatalog, context: &ClientContext, schema: &CxxString) -> Result<Vec<SqlEntry>>;
+        fn refusal(
+            self: &AttachedCatalog,
+            context: &ClientContext,
+            schema: &CxxString,
+            name: &CxxString,
+            table: bool,
+        ) -> Result<String>;
+        fn catalog_contents(self: &AttachedCatalog, context: &ClientContext) -> Result<Vec<TextRow>>;
+        fn offered_catalogs(context: &ClientContext, location: &CxxString) -> Result<Vec<TextRow>>;
+        fn setting_count(self: &AttachedCatalog) -> usize;
+        fn setting_name(self: &AttachedCatalog, setting: usize) -> String;
+        fn setting_description(self: &AttachedCatalog, setting: usize) -> String;
+        fn setting_default(self: &AttachedCatalog, setting: usize) -> String;
+        fn setting_type(
+            self: &AttachedCatalog,
+            context: Pin<&mut ClientContext>,
+            setting: usize,
+        ) -> Result<UniquePtr<LogicalType>>;
+
+        fn count(self: &FunctionList) -> usize;
+        fn name(self: &FunctionList, function: usize) -> &str;
+        fn description(self: &FunctionList, function: usize) -> &str;
+        fn comment(self: &FunctionList, function: usize) -> String;
+        fn examples(self: &FunctionList, function: usize) -> Vec<String>;
+        fn categories(self: &FunctionList, function: usize) -> Vec<String>;
+        fn is_overloaded(self: &FunctionList, function: usize) -> bool;
+        fn parameter_count(self: &FunctionList, function: usize) -> usize;
+        fn parameter_name(self: &FunctionList, function: usize, parameter: usize) -> &str;
+        fn parameter_role(self: &FunctionList, function: usize, parameter: usize) -> u8;
+        fn has_type(self: &FunctionList, function: usize, parameter: usize) -> bool;
+        fn parameter_type(self: &FunctionList, function: usize, parameter: usize) -> Result<UniquePtr<LogicalType>>;
+        fn has_default(self: &FunctionList, function: usize, parameter: usize) -> bool;
+        fn parameter_default(self: &FunctionList, function: usize, parameter: usize) -> String;
+
+        fn new_call_request(function: &CxxString, schema: &CxxString) -> Box<CallRequest>;
         fn add_input_column(self: &mut CallRequest, name: &CxxString, column_type: &LogicalType);
-        fn set_named_parameter(self: &mut CallRequest, name: &CxxString, value: &Value);
-        fn bind(self: &mut CallRequest, context: Pin<&mut ClientContext>) -> Result<Box<BoundCall>>;
+        fn set_call_parameter(self: &mut CallRequest, name: &CxxString, value: &Value) -> Result<()>;
+        fn add_argument(self: &mut CallRequest, value: &Value);
+        fn add_named_argument(self: &mut CallRequest, name: &CxxString, value: &Value);
+        fn bind(
+            self: &mut CallRequest,
+            context: Pin<&mut ClientContext>,
+            url: &CxxString,
+            catalog: &CxxString,
+        ) -> Result<Box<BoundCall>>;
+        fn bind_attached(
+            self: &mut CallRequest,
+            context: Pin<&mut ClientContext>,
+            catalog: &AttachedCatalog,
+        ) -> Result<Box<BoundCall>>;
 
         fn share(self: &BoundCall) -> Box<BoundCall>;
         fn function_name(self: &BoundCall) -> &str;
@@ -160,6 +252,8 @@ pub mod ffi {
         fn database_of(context: &ClientContext) -> usize;
         fn setting_u64(context: &ClientContext, name: &str) -> Result<u64>;
         fn setting_text(context: &ClientContext, name: &str) -> Result<String>;
+        fn setting_value(context: &ClientContext, name: &str) -> Result<UniquePtr<Value>>;
+        fn find_secret(context: &ClientContext, name: &str, location: &str) -> Result<SecretValues>;
         fn cast_value(
             context: Pin<&mut ClientContext>,
             value: &Value,
@@ -353,22 +447,198 @@ fn call_time_names() -> Vec<String> {
     calls::TIMES.iter().map(|&name| name.to_owned()).collect()
 }
 
-fn new_call_request(url: &CxxString, catalog: &CxxString, function: &CxxString) -> Box<CallRequest> {
-    let text = |value: &CxxString| value.to_string_lossy().into_owned();
-    Box::new(CallRequest::new(text(url), text(catalog), text(function)))
+fn text(value: &CxxString) -> String {
+    value.to_string_lossy().into_owned()
+}
+
+fn new_attach_statement(catalog: &CxxString) -> Box<AttachStatement> {
+    Box::new(AttachStatement::new(text(catalog)))
+}
+
+impl AttachStatement {
+    fn add_option(&mut self, name: &CxxString, value: &ffi::Value) {
+        self.push_option(&name.to_string_lossy(), ffi::copy_value(value));
+    }
+
+    fn attach(&self, mut context: Pin<&mut ffi::ClientContext>) -> Result<Box<AttachedCatalog>, Crossing> {
+        let result = contain(|| self.attach_catalog(context.as_mut()).map(Box::new));
+        logged(self.log(), &context, result)
+    }
+}
+
+impl AttachedCatalog {
+    fn schemas(&self, context: &ffi::ClientContext) -> Result<Vec<ffi::SchemaEntry>, Crossing> {
+        let entry = |(name, comment)| ffi::SchemaEntry { name, comment };
+        let result = contain(|| Ok(self.list_schemas(context)?.into_iter().map(entry).collect()));
+        logged(self.log(), context, result)
+    }
+
+    fn functions(
+        &self,
+        mut context: Pin<&mut ffi::ClientContext>,
+        schema: &CxxString,
+    ) -> Result<Box<FunctionList>, Crossing> {
+        let result = contain(|| self.list_callable(context.as_mut(), &schema.to_string_lossy()).map(Box::new));
+        logged(self.log(), &context, result)
+    }
+
+    fn views(&self, context: &ffi::ClientContext, schema: &CxxString) -> Result<Vec<ffi::SqlEntry>, Crossing> {
+        let result = contain(|| Ok(sql_entries(self.list_views(context, &schema.to_string_lossy())?)));
+        logged(self.log(), context, result)
+    }
+
+    fn macros(&self, context: &ffi::ClientContext, schema: &CxxString) -> Result<Vec<ffi::SqlEntry>, Crossing> {
+        let result = contain(|| Ok(sql_entries(self.list_macros(context, &schema.to_string_lossy())?)));
+        logged(self.log(), context, result)
+    }
+
+    fn refusal(
+        &self,
+        context: &ffi::ClientContext,
+        schema: &CxxString,
+        name: &CxxString,
+        table: bool,
+    ) -> Result<String, Crossing> {
+        let result = contain(|| self.why_not(context, &schema.to_string_lossy(), &name.to_string_lossy(), table));
+        logged(self.log(), context, result)
+    }
+
+    fn catalog_contents(&self, context: &ffi::ClientContext) -> Result<Vec<ffi::TextRow>, Crossing> {
+        contain(|| Ok(text_rows(catalog::contents(context, self)?)))
+    }
+
+    fn setting_type(
+        &self,
+        context: Pin<&mut ffi::ClientContext>,
+        setting: usize,
+    ) -> Result<UniquePtr<ffi::LogicalType>, Crossing> {
+        contain(|| self.type_of_setting(context, setting)?.get().map(ffi::copy_type))
+    }
+}
+
+fn sql_entries(objects: Vec<catalog::SqlObject>) -> Vec<ffi::SqlEntry> {
+    let entry = |object: catalog::SqlObject| ffi::SqlEntry {
+        name: object.name,
+        statement: object.statement,
+        comment: object.comment,
+    };
+    objects.into_iter().map(entry).collect()
+}
+
+fn text_rows<const CELLS: usize>(rows: Vec<[String; CELLS]>) -> Vec<ffi::TextRow> {
+    rows.into_iter().map(|cells| ffi::TextRow { cells: cells.into() }).collect()
+}
+
+fn offered_catalogs(context: &ffi::ClientContext, location: &CxxString) -> Result<Vec<ffi::TextRow>, Crossing> {
+    contain(|| Ok(text_rows(catalog::offered(context, &location.to_string_lossy())?)))
+}
+
+/// What DuckDB is shown of the functions of a schema. C++ asks within the bounds that `count` and `parameter_count` give.
+impl FunctionList {
+    fn name(&self, function: usize) -> &str {
+        self.entry(function).map(|entry| entry.info.name.as_str()).unwrap_or_default()
+    }
+
+    fn description(&self, function: usize) -> &str {
+        self.entry(function).map(|entry| entry.info.description.as_str()).unwrap_or_default()
+    }
+
+    fn comment(&self, function: usize) -> String {
+        self.entry(function).and_then(|entry| entry.info.comment.clone()).unwrap_or_default()
+    }
+
+    fn examples(&self, function: usize) -> Vec<String> {
+        let examples = self.entry(function).map(|entry| entry.info.examples.as_slice()).unwrap_or_default();
+        examples.iter().map(|example| example.sql.clone()).collect()
+    }
+
+    fn categories(&self, function: usize) -> Vec<String> {
+        self.entry(function).map(|entry| entry.info.categories.clone()).unwrap_or_default()
+    }
+
+    fn is_overloaded(&self, function: usize) -> bool {
+        self.entry(function).is_some_and(|entry| entry.forms > 1)
+    }
+
+    fn parameter_count(&self, function: usize) -> usize {
+        self.entry(function).map_or(0, |entry| entry.parameters.len())
+    }
+
+    fn parameter(&self, function: usize, parameter: usize) -> Option<&catalog::Parameter> {
+        self.entry(function)?.parameters.get(parameter)
+    }
+
+    fn parameter_name(&self, function: usize, parameter: usize) -> &str {
+        self.parameter(function, parameter).map(|parameter| parameter.name.as_str()).unwrap_or_default()
+    }
+
+    /// 0 is the table, 1 by position, 2 the repeated one, 3 by name: `ParameterRole` in cpp/schema.cpp.
+    fn parameter_role(&self, function: usize, parameter: usize) -> u8 {
+        match self.parameter(function, parameter).map(|parameter| parameter.role) {
+            Some(catalog::Role::Table) => 0,
+            None | Some(catalog::Role::Positional) => 1,
+            Some(catalog::Role::Varargs) => 2,
+            Some(catalog::Role::Named) => 3,
+        }
+    }
+
+    fn has_type(&self, function: usize, parameter: usize) -> bool {
+        self.parameter(function, parameter).is_some_and(|parameter| parameter.column_type.is_some())
+    }
+
+    fn parameter_type(&self, function: usize, parameter: usize) -> Result<UniquePtr<ffi::LogicalType>, Crossing> {
+        contain(|| {
+            let known = self.parameter(function, parameter).and_then(|parameter| parameter.column_type.as_ref());
+            known.ok_or_else(|| Error::new(ExceptionClass::Io, "a parameter has no type"))?.get().map(ffi::copy_type)
+        })
+    }
+
+    fn has_default(&self, function: usize, parameter: usize) -> bool {
+        self.parameter(function, parameter).is_some_and(|parameter| parameter.default.is_some())
+    }
+
+    fn parameter_default(&self, function: usize, parameter: usize) -> String {
+        self.parameter(function, parameter).and_then(|parameter| parameter.default.clone()).unwrap_or_default()
+    }
+}
+
+fn new_call_request(function: &CxxString, schema: &CxxString) -> Box<CallRequest> {
+    Box::new(CallRequest::new(text(function), Some(text(schema)).filter(|schema| !schema.is_empty())))
 }
 
 impl CallRequest {
     fn add_input_column(&mut self, name: &CxxString, column_type: &ffi::LogicalType) {
-        self.push_input(name.to_string_lossy().into_owned(), SharedType::copy(column_type));
+        self.push_input(text(name), SharedType::copy(column_type));
     }
 
-    fn set_named_parameter(&mut self, name: &CxxString, value: &ffi::Value) {
-        self.set_parameter(&name.to_string_lossy(), ffi::copy_value(value));
+    fn set_call_parameter(&mut self, name: &CxxString, value: &ffi::Value) -> Result<(), Crossing> {
+        contain(|| self.set_parameter(&name.to_string_lossy(), value))
     }
 
-    fn bind(&mut self, mut context: Pin<&mut ffi::ClientContext>) -> Result<Box<BoundCall>, Crossing> {
-        let result = contain(|| self.bind_call(context.as_mut()).map(Box::new));
+    fn add_argument(&mut self, value: &ffi::Value) {
+        self.push_argument(ffi::copy_value(value));
+    }
+
+    fn add_named_argument(&mut self, name: &CxxString, value: &ffi::Value) {
+        self.push_named(text(name), ffi::copy_value(value));
+    }
+
+    fn bind(
+        &mut self,
+        mut context: Pin<&mut ffi::ClientContext>,
+        url: &CxxString,
+        catalog: &CxxString,
+    ) -> Result<Box<BoundCall>, Crossing> {
+        let result = contain(|| self.bind_at(context.as_mut(), &text(url), &text(catalog)).map(Box::new));
+        logged(self.log(), &context, result)
+    }
+
+    fn bind_attached(
+        &mut self,
+        mut context: Pin<&mut ffi::ClientContext>,
+        catalog: &AttachedCatalog,
+    ) -> Result<Box<BoundCall>, Crossing> {
+        let result = contain(|| self.bind_in(context.as_mut(), catalog).map(Box::new));
         logged(self.log(), &context, result)
     }
 }

@@ -7,6 +7,7 @@ pub mod bridge;
 pub mod buffering;
 pub mod call;
 pub mod calls;
+pub mod catalog;
 pub mod convert;
 pub mod error;
 pub mod logging;

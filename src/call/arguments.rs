@@ -1,9 +1,10 @@
 //! Arguments: values of the statement, matched with what the function declares and cast to the declared types.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use cxx::UniquePtr;
 use vgi_wire::arguments::{self, Argument};
 use vgi_wire::methods::FunctionInfo;
@@ -12,17 +13,74 @@ use crate::bridge::{SharedType, ffi};
 use crate::convert;
 use crate::error::{Error, ExceptionClass};
 
-/// Builds the arguments of a bind request from `args` (a list, a struct or one value) and `named` (a struct).
+/// Builds the arguments of a bind request.
 pub(super) fn encode(
     mut context: Pin<&mut ffi::ClientContext>,
     function: &FunctionInfo,
-    args: Option<&ffi::Value>,
-    named: Option<&ffi::Value>,
+    args: &[UniquePtr<ffi::Value>],
+    named: &[(String, UniquePtr<ffi::Value>)],
 ) -> Result<RecordBatch, Error> {
     let declared = function.declared_arguments();
     let positional = positional(context.as_mut(), function, &declared, args)?;
     let named = by_name(context, function, &declared, named)?;
     Ok(arguments::encode_values(positional, named)?)
+}
+
+/// Whether a form of a function takes these arguments, by their number, names and types.
+pub(super) fn fit(
+    function: &FunctionInfo,
+    args: &[UniquePtr<ffi::Value>],
+    named: &[(String, UniquePtr<ffi::Value>)],
+) -> bool {
+    let declared = function.declared_arguments();
+    let by_position: Vec<_> = declared.iter().filter(|argument| !argument.named).collect();
+    let repeats = by_position.last().is_some_and(|argument| argument.varargs);
+    let required = by_position.iter().filter(|argument| !argument.optional && !argument.varargs).count();
+    let known = |name: &str| declared.iter().any(|argument| argument.named && argument.name.eq_ignore_ascii_case(name));
+    args.len() >= required
+        && (args.len() <= by_position.len() || repeats)
+        && named.iter().all(|(name, _)| known(name))
+        && args.iter().enumerate().all(|(index, value)| {
+            let argument = by_position.get(index).or(by_position.last());
+            argument.zip(value.as_ref()).is_some_and(|(argument, value)| family_fits(argument, value))
+        })
+}
+
+/// Whether a value is of the kind that an argument declares: forms are told apart by kinds, not by widths.
+fn family_fits(argument: &Argument, value: &ffi::Value) -> bool {
+    let Some(declared) = &argument.data_type else { return true };
+    let Ok(name) = ffi::type_name(ffi::value_type(value)) else { return false };
+    let base = name.split('(').next().unwrap_or_default();
+    match base {
+        "NULL" | "\"NULL\"" => true,
+        "BOOLEAN" => *declared == DataType::Boolean,
+        "VARCHAR" | "STRING_LITERAL" => matches!(declared, DataType::Utf8 | DataType::LargeUtf8),
+        "DOUBLE" | "FLOAT" | "DECIMAL" => declared.is_floating() || matches!(declared, DataType::Decimal128(..)),
+        _ if name.ends_with(']') => declared.is_nested(),
+        _ if base.ends_with("INT") || base == "INTEGER" || base == "INTEGER_LITERAL" => declared.is_numeric(),
+        _ => !declared.is_numeric() && !matches!(declared, DataType::Utf8 | DataType::LargeUtf8 | DataType::Boolean),
+    }
+}
+
+/// The session's values of the settings that the function reads.
+pub(super) fn required_settings(
+    mut context: Pin<&mut ffi::ClientContext>,
+    function: &FunctionInfo,
+) -> Result<Option<RecordBatch>, Error> {
+    let mut columns = Vec::with_capacity(function.required_settings.len());
+    for name in &function.required_settings {
+        let value = ffi::setting_value(&context, name).map_err(|error| refuse(function, error.what()))?;
+        let value = value.as_ref().ok_or_else(|| {
+            refuse(function, &format!("needs the setting '{name}'; ATTACH the catalog, which declares it, and SET it"))
+        })?;
+        columns.push(convert::value_array(context.as_mut(), name, value)?);
+    }
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
+    batch.map(Some).map_err(|error| refuse(function, &error.to_string()))
 }
 
 fn refuse(function: &FunctionInfo, text: &str) -> Error {
@@ -33,11 +91,10 @@ fn positional(
     mut context: Pin<&mut ffi::ClientContext>,
     function: &FunctionInfo,
     declared: &[Argument],
-    args: Option<&ffi::Value>,
+    args: &[UniquePtr<ffi::Value>],
 ) -> Result<Vec<(Field, ArrayRef)>, Error> {
     let declared: Vec<_> = declared.iter().filter(|argument| !argument.named).collect();
-    let parts = args.map(|args| ffi::value_parts(args).map_err(|error| refuse(function, error.what()))).transpose()?;
-    let values: Vec<&ffi::Value> = parts.iter().filter_map(UniquePtr::as_ref).flatten().collect();
+    let values: Vec<&ffi::Value> = args.iter().filter_map(UniquePtr::as_ref).collect();
     let repeats = declared.last().is_some_and(|argument| argument.varargs);
     let required = declared.iter().filter(|argument| !argument.optional && !argument.varargs).count();
     if values.len() < required || (values.len() > declared.len() && !repeats) {
@@ -78,22 +135,11 @@ fn by_name(
     mut context: Pin<&mut ffi::ClientContext>,
     function: &FunctionInfo,
     declared: &[Argument],
-    named: Option<&ffi::Value>,
+    named: &[(String, UniquePtr<ffi::Value>)],
 ) -> Result<Vec<(Field, ArrayRef)>, Error> {
-    let Some(named) = named else { return Ok(Vec::new()) };
-    let what = |error: cxx::Exception| refuse(function, error.what());
-    let given = ffi::part_names(named).map_err(what)?;
-    let values = ffi::value_parts(named).map_err(what)?;
-    if values.as_ref().is_none_or(cxx::CxxVector::is_empty) {
-        return Ok(Vec::new());
-    }
-    if given.is_empty() {
-        return Err(refuse(function, "wants its named arguments as a struct, such as named := {'name': value}"));
-    }
-    let values = values.as_ref().into_iter().flatten();
-    given
+    named
         .iter()
-        .zip(values)
+        .filter_map(|(name, value)| Some((name, value.as_ref()?)))
         .map(|(name, value)| {
             let argument = declared.iter().find(|argument| argument.named && argument.name.eq_ignore_ascii_case(name));
             let argument = argument.ok_or_else(|| unknown_name(function, declared, name))?;

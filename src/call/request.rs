@@ -11,27 +11,26 @@ use vgi_wire::methods::{BindRequest, FunctionInfo, FunctionType};
 use super::arguments;
 use super::bound::BoundCall;
 use crate::bridge::{QueryInterrupt, SharedType, ffi};
+use crate::catalog::{AttachedCatalog, of_location};
 use crate::convert;
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
 use crate::settings;
 
-/// The parameters of `vgi_call`, collected one by one.
+/// A call as the statement has it, collected part by part.
 pub struct CallRequest {
-    url: String,
-    catalog: String,
     function: String,
+    schema: Option<String>,
     inputs: Vec<(String, SharedType)>,
-    args: Option<UniquePtr<ffi::Value>>,
-    named: Option<UniquePtr<ffi::Value>>,
-    schema: Option<UniquePtr<ffi::Value>>,
+    args: Vec<UniquePtr<ffi::Value>>,
+    named: Vec<(String, UniquePtr<ffi::Value>)>,
     log: Arc<CallLog>,
 }
 
 impl CallRequest {
-    /// A call without input and arguments.
-    pub fn new(url: String, catalog: String, function: String) -> Self {
-        Self { url, catalog, function, inputs: Vec::new(), args: None, named: None, schema: None, log: Arc::default() }
+    /// A call without input and arguments; without a schema the catalog's default one is meant.
+    pub fn new(function: String, schema: Option<String>) -> Self {
+        Self { function, schema, inputs: Vec::new(), args: Vec::new(), named: Vec::new(), log: Arc::default() }
     }
 
     /// Lines that the server's code logs while it binds.
@@ -44,42 +43,84 @@ impl CallRequest {
         self.inputs.push((name, column_type));
     }
 
-    /// Sets `args`, `named` or `schema`; DuckDB has refused every other name before.
-    pub fn set_parameter(&mut self, name: &str, value: UniquePtr<ffi::Value>) {
-        match name.to_ascii_lowercase().as_str() {
-            "args" => self.args = Some(value),
-            "named" => self.named = Some(value),
-            "schema" => self.schema = Some(value),
-            _ => {}
-        }
+    /// Adds a positional argument.
+    pub fn push_argument(&mut self, value: UniquePtr<ffi::Value>) {
+        self.args.push(value);
     }
 
-    /// Attaches, looks the function up, encodes the arguments and binds.
-    pub fn bind_call(&mut self, mut context: Pin<&mut ffi::ClientContext>) -> Result<BoundCall, Error> {
+    /// Adds a named argument.
+    pub fn push_named(&mut self, name: String, value: UniquePtr<ffi::Value>) {
+        self.named.push((name, value));
+    }
+
+    /// Sets `args`, `named` or `schema` of `vgi_call`; DuckDB has refused every other name before.
+    pub fn set_parameter(&mut self, name: &str, value: &ffi::Value) -> Result<(), Error> {
+        match name.to_ascii_lowercase().as_str() {
+            "args" => self.args = parts(value)?,
+            "named" => self.named = named_parts(&self.function, value)?,
+            "schema" => self.schema = Some(ffi::value_text(value)).filter(|name| !name.is_empty()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Attaches the catalog of a server and binds in it.
+    pub fn bind_at(
+        &mut self,
+        context: Pin<&mut ffi::ClientContext>,
+        url: &str,
+        catalog: &str,
+    ) -> Result<BoundCall, Error> {
+        self.check(&context)?;
+        let location = Location::parse(url)?;
+        self.log.listen(&context);
+        let options = Options { events: Some(Arc::clone(&self.log) as _), ..settings::transport_options(&context)? };
+        let options = of_location(&context, &location)?.apply(options);
+        let attachment = attach(&location, catalog, &options, &QueryInterrupt(&context))?;
+        self.bind_with(context, &attachment)
+    }
+
+    /// Binds in an attached catalog.
+    pub fn bind_in(
+        &mut self,
+        context: Pin<&mut ffi::ClientContext>,
+        catalog: &AttachedCatalog,
+    ) -> Result<BoundCall, Error> {
+        self.check(&context)?;
+        let attachment = catalog.attachment(&context, &self.log)?;
+        self.bind_with(context, &attachment)
+    }
+
+    fn check(&self, context: &ffi::ClientContext) -> Result<(), Error> {
         if self.inputs.is_empty() {
             let text = format!("function '{}' needs a table: give a subquery with at least one column", self.function);
             return Err(Error::new(ExceptionClass::Binder, text));
         }
-        if settings::number_of(&context, settings::TABLE_BUFFERING)? == 0 {
+        if settings::number_of(context, settings::TABLE_BUFFERING)? == 0 {
             let text =
                 format!("function '{}' cannot run, because the setting vgi_table_buffering is off", self.function);
             return Err(Error::new(ExceptionClass::Binder, text));
         }
+        Ok(())
+    }
+
+    /// Looks the function up, encodes the arguments and binds.
+    fn bind_with(
+        &mut self,
+        mut context: Pin<&mut ffi::ClientContext>,
+        attachment: &Arc<Attachment>,
+    ) -> Result<BoundCall, Error> {
         let fields = convert::exported_fields(context.as_mut(), &self.inputs)?;
-        let location = Location::parse(&self.url)?;
-        self.log.listen(&context);
-        let options = Options { events: Some(Arc::clone(&self.log) as _), ..settings::transport_options(&context)? };
-        let attachment = attach(&location, &self.catalog, &options, &QueryInterrupt(&context))?;
-        let function = self.find_function(&attachment, &context)?;
-        let arguments =
-            arguments::encode(context.as_mut(), &function, value(self.args.as_ref()), value(self.named.as_ref()))?;
+        let function = self.find_function(attachment, &context)?;
+        let arguments = arguments::encode(context.as_mut(), &function, &self.args, &self.named)?;
+        let settings = arguments::required_settings(context.as_mut(), &function)?;
         let input_schema = Arc::new(Schema::new(fields));
         let request = BindRequest {
             function_name: function.name.clone(),
             schema_path: function.schema_path.clone(),
             arguments,
             input_schema: Arc::clone(&input_schema),
-            settings: None,
+            settings,
             secrets: None,
             attach_opaque_data: Some(attachment.opaque_data()),
             transaction_opaque_data: None,
@@ -102,28 +143,42 @@ impl CallRequest {
     }
 
     fn find_function(&self, attachment: &Arc<Attachment>, context: &ffi::ClientContext) -> Result<FunctionInfo, Error> {
-        let schema =
-            self.schema.as_ref().and_then(UniquePtr::as_ref).map(ffi::value_text).filter(|name| !name.is_empty());
-        let functions = attachment.functions(schema.as_deref(), &self.function, &QueryInterrupt(context))?;
+        let functions = attachment.functions(self.schema.as_deref(), &self.function, &QueryInterrupt(context))?;
+        let mut buffering: Vec<_> =
+            functions.into_iter().filter(|function| function.function_type == FunctionType::TableBuffering).collect();
         let refuse = |class, text: &str| {
             Error::new(class, format!("function '{}' at {} {text}", self.function, attachment.location().as_str()))
         };
-        let mut buffering =
-            functions.into_iter().filter(|function| function.function_type == FunctionType::TableBuffering);
-        match (buffering.next(), buffering.next()) {
-            (Some(function), None) => Ok(function),
-            (Some(_), Some(_)) => Err(refuse(
-                ExceptionClass::NotImplemented,
-                "has several forms, and which one is meant cannot be said yet",
-            )),
-            (None, _) => Err(refuse(
-                ExceptionClass::NotImplemented,
-                "is not a buffering function; calling functions of other kinds is not supported yet",
-            )),
+        if buffering.is_empty() {
+            let text = "is not a buffering function; calling functions of other kinds is not supported yet";
+            return Err(refuse(ExceptionClass::NotImplemented, text));
+        }
+        if buffering.len() > 1 {
+            buffering.retain(|function| arguments::fit(function, &self.args, &self.named));
+        }
+        match (buffering.pop(), buffering.is_empty()) {
+            (Some(function), true) => Ok(function),
+            (Some(_), false) => {
+                let text = "has several forms that take these arguments; cast an argument to the type that is meant";
+                Err(refuse(ExceptionClass::Binder, text))
+            }
+            (None, _) => Err(refuse(ExceptionClass::Binder, "has several forms, but none that takes these arguments")),
         }
     }
 }
 
-fn value(value: Option<&UniquePtr<ffi::Value>>) -> Option<&ffi::Value> {
-    value.and_then(UniquePtr::as_ref)
+/// The elements of a list, the members of a struct, or the one value.
+fn parts(value: &ffi::Value) -> Result<Vec<UniquePtr<ffi::Value>>, Error> {
+    let parts = ffi::value_parts(value).map_err(|error| Error::new(ExceptionClass::Binder, error.what()))?;
+    Ok(parts.as_ref().into_iter().flatten().map(ffi::copy_value).collect())
+}
+
+fn named_parts(function: &str, value: &ffi::Value) -> Result<Vec<(String, UniquePtr<ffi::Value>)>, Error> {
+    let refuse = |text: &str| Error::new(ExceptionClass::Binder, format!("function '{function}' {text}"));
+    let names = ffi::part_names(value).map_err(|error| refuse(error.what()))?;
+    let values = parts(value)?;
+    if names.is_empty() && !values.is_empty() {
+        return Err(refuse("wants its named arguments as a struct, such as named := {'name': value}"));
+    }
+    Ok(names.into_iter().zip(values).collect())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use vgi_wire::generation::Dialect;
-use vgi_wire::methods::{BindReply, BindRequest, Method, request_body};
+use vgi_wire::methods::{AttachReply, AttachRequest, BindReply, BindRequest, Method, request_body};
 
 use crate::capabilities::Capabilities;
 use crate::contact::refuses_version;
@@ -36,12 +36,26 @@ pub fn attach(
     options: &Options,
     interrupt: &dyn Interrupt,
 ) -> Result<Arc<Attachment>, Error> {
+    let request = AttachRequest { name: catalog.to_owned(), ..AttachRequest::default() };
+    attach_with(location, &request, options, interrupt)
+}
+
+/// Attaches a catalog with options and versions of its own; see [`attach`].
+///
+/// # Errors
+/// Those of [`attach`].
+pub fn attach_with(
+    location: &Location,
+    request: &AttachRequest,
+    options: &Options,
+    interrupt: &dyn Interrupt,
+) -> Result<Arc<Attachment>, Error> {
     runtime::check_process().map_err(|fault| Error::local(Phase::Connect, fault))?;
-    let key = Key::new(location, catalog, options);
+    let key = Key::new(location, request, options);
     let session = if let Some(session) = session::find(&key) {
         session
     } else {
-        let session = Arc::new(Session::open(location, catalog, options, interrupt)?);
+        let session = Arc::new(Session::open(location, request, options, interrupt)?);
         session::store(key, Arc::clone(&session));
         session
     };
@@ -62,7 +76,7 @@ impl Attachment {
 
     /// Name of the catalog.
     pub fn catalog(&self) -> &str {
-        &self.session.catalog
+        &self.session.request.name
     }
 
     /// The schema of functions that are named without one; dotted when nested.
@@ -114,8 +128,31 @@ impl Attachment {
 
     /// The attachment that takes the place of this one.
     pub(crate) fn renewed(&self, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
-        session::forget(&Key::new(&self.location, self.catalog(), &self.options), &self.session);
-        attach(&self.location, self.catalog(), &self.options, interrupt)
+        self.forget();
+        attach_with(&self.location, &self.session.request, &self.options, interrupt)
+    }
+
+    /// Forgets what the server agreed to and listed: the next [`attach`] of this catalog asks anew.
+    pub fn forget(&self) {
+        session::forget(&Key::new(&self.location, &self.session.request, &self.options), &self.session);
+    }
+
+    /// The same catalog, for a caller with other clocks and another listener.
+    ///
+    /// # Errors
+    /// Those of [`attach`].
+    pub fn with_options(&self, options: &Options, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
+        let options = Options {
+            bearer_token: self.options.bearer_token.clone(),
+            headers: self.options.headers.clone(),
+            ..options.clone()
+        };
+        attach_with(&self.location, &self.session.request, &options, interrupt)
+    }
+
+    /// What the server said when the catalog was attached.
+    pub fn reply(&self) -> &AttachReply {
+        &self.session.reply
     }
 }
 

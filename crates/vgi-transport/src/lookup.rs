@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use vgi_wire::methods::{FunctionInfo, Method, SchemaInfo, functions_body, items, schemas_body};
+use bytes::Bytes;
+use vgi_wire::methods::{FunctionInfo, Method, SchemaInfo, contents_body, items, schemas_body};
 
 use crate::attachment::{Attachment, is_outdated};
 use crate::error::{Error, ErrorKind, Fault, Phase, Scope};
@@ -11,7 +12,7 @@ use crate::near::near;
 use crate::runtime::lock;
 
 /// Buffering functions are listed among the table functions.
-const KIND: &str = "TABLE_FUNCTION";
+pub(crate) const KIND: &str = "TABLE_FUNCTION";
 /// How many other schemas are searched for a function that is not where it was looked for.
 const SEARCHED_SCHEMAS: usize = 16;
 /// How many names a message lists.
@@ -20,7 +21,7 @@ const LISTED_NAMES: usize = 20;
 /// The functions of one schema.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    functions: Vec<FunctionInfo>,
+    pub(crate) functions: Vec<FunctionInfo>,
     /// Entries that could not be read.
     unreadable: usize,
 }
@@ -58,12 +59,12 @@ impl Attachment {
         let schema = schema.unwrap_or(self.default_schema());
         let path: Vec<String> = schema.split('.').map(str::to_owned).collect();
         let scope = self.peer.scope(Phase::Discover).for_function(name);
-        let cached = lock(&self.session.listings).get(&path).cloned();
+        let cached = self.session.cached(&path, KIND);
         let found = cached.map(|listing| listing.named(name)).unwrap_or_default();
         if !found.is_empty() {
             return Ok(found);
         }
-        let listing = match self.listing(&path, &scope, interrupt) {
+        let listing = match self.fetch_listing(&path, KIND, &scope, interrupt) {
             Ok(listing) => listing,
             Err(error) if error.kind() == ErrorKind::Remote && !is_outdated(&error) => {
                 return Err(self.unknown_schema(schema, &path, &scope, interrupt).unwrap_or(error));
@@ -75,31 +76,53 @@ impl Attachment {
     }
 
     /// Fetches a listing and keeps it.
-    fn listing(&self, path: &[String], scope: &Scope, interrupt: &dyn Interrupt) -> Result<Arc<Listing>, Error> {
-        let dialect = self.dialect();
-        let body =
-            functions_body(dialect, &self.opaque_data(), path, KIND, None).map_err(|error| scope.error(error))?;
-        let reply = self.peer.call(scope, &dialect.path(Method::SchemaFunctions), body, interrupt)?;
-        let items = items(&reply).map_err(|error| scope.error(error))?;
+    pub(crate) fn fetch_listing(
+        &self,
+        path: &[String],
+        kind: &'static str,
+        scope: &Scope,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Arc<Listing>, Error> {
+        let items = self.contents(Method::SchemaFunctions, path, Some(kind), scope, interrupt)?;
         let total = items.len();
         // one entry of a newer kind must not hide the others
         let functions: Vec<_> = items.into_iter().filter_map(|item| FunctionInfo::from_blob(item).ok()).collect();
         let listing = Arc::new(Listing { unreadable: total - functions.len(), functions });
-        lock(&self.session.listings).insert(path.to_vec(), Arc::clone(&listing));
+        lock(&self.session.listings).insert((path.to_vec(), kind), Arc::clone(&listing));
         Ok(listing)
     }
 
-    fn schemas(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<Vec<Vec<String>>, Error> {
+    /// The records of one listing of a schema.
+    pub(crate) fn contents(
+        &self,
+        method: Method,
+        path: &[String],
+        kind: Option<&str>,
+        scope: &Scope,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Vec<Bytes>, Error> {
+        let dialect = self.dialect();
+        let body = contents_body(dialect, method, &self.opaque_data(), path, kind, None);
+        let reply =
+            self.peer.call(scope, &dialect.path(method), body.map_err(|error| scope.error(error))?, interrupt)?;
+        items(&reply).map_err(|error| scope.error(error))
+    }
+
+    pub(crate) fn fetch_schemas(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<Vec<SchemaInfo>, Error> {
         let dialect = self.dialect();
         let body = schemas_body(dialect, &self.opaque_data(), None).map_err(|error| scope.error(error))?;
         let reply = self.peer.call(scope, &dialect.path(Method::CatalogSchemas), body, interrupt)?;
         let items = items(&reply).map_err(|error| scope.error(error))?;
-        Ok(items.into_iter().filter_map(|item| SchemaInfo::from_blob(item).ok()).map(|info| info.path).collect())
+        Ok(items.into_iter().filter_map(|item| SchemaInfo::from_blob(item).ok()).collect())
+    }
+
+    fn schema_paths(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<Vec<Vec<String>>, Error> {
+        Ok(self.fetch_schemas(scope, interrupt)?.into_iter().map(|info| info.path).collect())
     }
 
     /// The error for a schema that does not exist; `None` when it does, or when the server does not tell.
     fn unknown_schema(&self, schema: &str, path: &[String], scope: &Scope, interrupt: &dyn Interrupt) -> Option<Error> {
-        let known = self.schemas(scope, interrupt).ok()?;
+        let known = self.schema_paths(scope, interrupt).ok()?;
         if known.iter().any(|known| known == path) {
             return None;
         }
@@ -143,11 +166,11 @@ impl Attachment {
 
     /// Other schemas with a function of that name. A help for the message, so failures mean none.
     fn elsewhere(&self, path: &[String], name: &str, scope: &Scope, interrupt: &dyn Interrupt) -> Vec<String> {
-        let schemas = self.schemas(scope, interrupt).unwrap_or_default();
+        let schemas = self.schema_paths(scope, interrupt).unwrap_or_default();
         let others = schemas.into_iter().filter(|other| other != path).take(SEARCHED_SCHEMAS);
         let having = others.filter(|other| {
-            let cached = lock(&self.session.listings).get(other).cloned();
-            let listing = cached.map_or_else(|| self.listing(other, scope, interrupt), Ok);
+            let cached = self.session.cached(other, KIND);
+            let listing = cached.map_or_else(|| self.fetch_listing(other, KIND, scope, interrupt), Ok);
             listing.is_ok_and(|listing| !listing.named(name).is_empty())
         });
         having.map(|other| other.join(".")).collect()

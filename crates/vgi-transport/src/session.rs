@@ -3,8 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use vgi_wire::generation::Dialect;
-use vgi_wire::methods::{AttachReply, AttachRequest, CatalogInfo, Method, items, no_parameters_body, request_body};
+use vgi_wire::ipc;
+use vgi_wire::methods::{
+    AttachReply, AttachRequest, CatalogInfo, Method, SchemaInfo, items, no_parameters_body, request_body,
+};
 
 use crate::contact::{contact, servers_version};
 use crate::error::{Error, ErrorKind, Fault, Phase};
@@ -15,15 +19,20 @@ use crate::options::Options;
 use crate::peer::Peer;
 use crate::runtime::lock;
 
+/// By schema and kind.
+type Listings = HashMap<(Vec<String>, &'static str), Arc<Listing>>;
+
 /// What the server agreed to.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) peer: Peer,
     pub(crate) dialect: Dialect,
-    pub(crate) catalog: String,
+    pub(crate) request: AttachRequest,
     pub(crate) reply: AttachReply,
-    /// Functions by schema.
-    pub(crate) listings: Mutex<HashMap<Vec<String>, Arc<Listing>>>,
+    /// Functions by schema and kind.
+    pub(crate) listings: Mutex<Listings>,
+    /// Schemas, once they were asked for.
+    pub(crate) schemas: Mutex<Option<Arc<Vec<SchemaInfo>>>>,
 }
 
 /// What tells one session from another: credentials belong to it, clocks do not.
@@ -31,15 +40,23 @@ pub(crate) struct Session {
 pub(crate) struct Key {
     base: Location,
     catalog: String,
+    data_version_spec: Option<String>,
+    implementation_version: Option<String>,
+    /// Encoded.
+    attach_options: Option<Bytes>,
     bearer_token: Option<String>,
     headers: Vec<(String, String)>,
 }
 
 impl Key {
-    pub(crate) fn new(location: &Location, catalog: &str, options: &Options) -> Self {
+    pub(crate) fn new(location: &Location, request: &AttachRequest, options: &Options) -> Self {
+        let encode = |options| ipc::encode_stream(options, &[]).ok().map(|blob| blob.to_bytes());
         Self {
             base: location.clone(),
-            catalog: catalog.to_owned(),
+            catalog: request.name.clone(),
+            data_version_spec: request.data_version_spec.clone(),
+            implementation_version: request.implementation_version.clone(),
+            attach_options: request.options.as_ref().and_then(encode),
             bearer_token: options.bearer_token.clone(),
             headers: options.headers.clone(),
         }
@@ -74,29 +91,43 @@ impl Session {
     /// First contact and attach.
     pub(crate) fn open(
         location: &Location,
-        catalog: &str,
+        request: &AttachRequest,
         options: &Options,
         interrupt: &dyn Interrupt,
     ) -> Result<Self, Error> {
         let (peer, mut dialect) = contact(location, options, interrupt)?;
-        let mut reply = attach(&peer, &dialect, catalog, interrupt);
+        let mut reply = attach(&peer, &dialect, request, interrupt);
         if let Some(version) = reply.as_ref().err().and_then(servers_version) {
             let scope = peer.scope(Phase::Attach);
             dialect =
                 Dialect::select(dialect.protocol.as_deref(), Some(&version)).map_err(|error| scope.error(error))?;
-            reply = attach(&peer, &dialect, catalog, interrupt);
+            reply = attach(&peer, &dialect, request, interrupt);
         }
-        let reply = reply.map_err(|error| explain(error, &peer, &dialect, catalog, interrupt))?;
+        let reply = reply.map_err(|error| explain(error, &peer, &dialect, &request.name, interrupt))?;
         // the cache must not keep a caller's sink alive
         let peer = peer.with_options(&Options { events: None, ..options.clone() });
-        tracing::debug!(url = peer.base.as_str(), catalog, version = dialect.version.as_deref(), "attached");
-        Ok(Self { peer, dialect, catalog: catalog.to_owned(), reply, listings: Mutex::default() })
+        tracing::debug!(
+            url = peer.base.as_str(),
+            catalog = request.name,
+            version = dialect.version.as_deref(),
+            "attached"
+        );
+        let request = request.clone();
+        Ok(Self { peer, dialect, request, reply, listings: Mutex::default(), schemas: Mutex::default() })
+    }
+
+    pub(crate) fn cached(&self, path: &[String], kind: &'static str) -> Option<Arc<Listing>> {
+        lock(&self.listings).get(&(path.to_vec(), kind)).cloned()
     }
 }
 
-fn attach(peer: &Peer, dialect: &Dialect, catalog: &str, interrupt: &dyn Interrupt) -> Result<AttachReply, Error> {
+fn attach(
+    peer: &Peer,
+    dialect: &Dialect,
+    request: &AttachRequest,
+    interrupt: &dyn Interrupt,
+) -> Result<AttachReply, Error> {
     let scope = peer.scope(Phase::Attach);
-    let request = AttachRequest { name: catalog.to_owned(), ..AttachRequest::default() };
     let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::CatalogAttach, blob));
     let body = body.map_err(|error| scope.error(error))?;
     let reply = peer.call(&scope, &dialect.path(Method::CatalogAttach), body, interrupt)?;
@@ -128,9 +159,18 @@ fn explain(error: Error, peer: &Peer, dialect: &Dialect, catalog: &str, interrup
 }
 
 fn catalogs(peer: &Peer, dialect: &Dialect, interrupt: &dyn Interrupt) -> Result<Vec<String>, Error> {
+    Ok(fetch_catalogs(peer, dialect, interrupt)?.into_iter().map(|info| info.name).collect())
+}
+
+/// What a server offers to attach.
+pub(crate) fn fetch_catalogs(
+    peer: &Peer,
+    dialect: &Dialect,
+    interrupt: &dyn Interrupt,
+) -> Result<Vec<CatalogInfo>, Error> {
     let scope = peer.scope(Phase::Attach);
     let body = no_parameters_body(dialect, Method::CatalogCatalogs).map_err(|error| scope.error(error))?;
     let reply = peer.call(&scope, &dialect.path(Method::CatalogCatalogs), body, interrupt)?;
     let items = items(&reply).map_err(|error| scope.error(error))?;
-    Ok(items.into_iter().filter_map(|item| CatalogInfo::from_blob(item).ok()).map(|info| info.name).collect())
+    Ok(items.into_iter().filter_map(|item| CatalogInfo::from_blob(item).ok()).collect())
 }

@@ -11,7 +11,7 @@ use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
     AttachReply, AttachRequest, BindReply, BindRequest, CombineReply, CombineRequest, ExecutionRef, FunctionInfo,
-    FunctionType, InitRequest, Method, Phase, ProcessReply, ProcessRequest, SchemaInfo, functions_body, items,
+    FunctionType, InitRequest, Method, Phase, ProcessReply, ProcessRequest, SchemaInfo, contents_body, items,
     list_protocols_body, protocol_entries, request_body, schemas_body, turn_body,
 };
 use vgi_wire::reply::{LogLevel, read_init, read_turn, read_unary};
@@ -90,7 +90,9 @@ fn listings() {
     let recorded = decode_call(data("rust3/017-catalog_schema_contents_functions.req.bin")).unwrap();
     let record = recorded.record().unwrap();
     let attach = record.bytes("attach_opaque_data").unwrap();
-    let body = functions_body(&v3, &attach, &record.texts("path"), "TABLE_FUNCTION", None).unwrap();
+    let body =
+        contents_body(&v3, Method::SchemaFunctions, &attach, &record.texts("path"), Some("TABLE_FUNCTION"), None)
+            .unwrap();
     let ours = decode_call(body.to_bytes()).unwrap();
     assert_eq!(ours.params.schema(), recorded.params.schema());
     assert_eq!((ours.protocol, ours.protocol_version), (recorded.protocol, recorded.protocol_version));

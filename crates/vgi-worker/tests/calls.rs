@@ -18,7 +18,7 @@ use arrow_buffer::IntervalMonthDayNano;
 use arrow_schema::{DataType, Field};
 use support::{Call, Client, batch_of, int, remote, rows_only, run, start, text};
 use vgi_wire::methods::{
-    FunctionInfo, Method, SchemaInfo, functions_body, items, list_protocols_body, protocol_entries, schemas_body,
+    FunctionInfo, Method, SchemaInfo, contents_body, items, list_protocols_body, protocol_entries, schemas_body,
 };
 use vgi_worker::Options;
 
@@ -193,7 +193,9 @@ fn the_catalog_is_listed() {
     assert_eq!(schemas, [["alt"], ["main"]]);
 
     let list = |kind: &str| {
-        let body = functions_body(&client.dialect, &attach, &["main".to_owned()], kind, None).unwrap();
+        let body =
+            contents_body(&client.dialect, Method::SchemaFunctions, &attach, &["main".to_owned()], Some(kind), None)
+                .unwrap();
         let reply = client.unary(Method::SchemaFunctions, body).unwrap();
         items(&reply).unwrap().into_iter().map(|blob| FunctionInfo::from_blob(blob).unwrap()).collect::<Vec<_>>()
     };

@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 
+use super::setting::{self, SettingSpec};
 use crate::generation::Dialect;
 use crate::ipc::{self, Segments};
 use crate::record::{Record, RecordBuilder};
@@ -82,6 +83,12 @@ pub struct AttachReply {
     pub catalog_version_frozen: bool,
     /// Description.
     pub comment: Option<String>,
+    /// Settings that functions of the catalog read.
+    pub settings: Vec<SettingSpec>,
+    /// Functions that the catalog offers for use without its name.
+    pub global_functions: Vec<Bytes>,
+    /// Put before their names.
+    pub global_function_prefix: String,
 }
 
 impl AttachReply {
@@ -103,6 +110,9 @@ impl AttachReply {
             catalog_version: record.integer("catalog_version").unwrap_or_default(),
             catalog_version_frozen: record.flag("catalog_version_frozen"),
             comment: record.optional_text("comment"),
+            settings: setting::specs(&record, "settings"),
+            global_functions: record.blobs("global_functions").unwrap_or_default(),
+            global_function_prefix: record.optional_text("global_function_prefix").unwrap_or_default(),
         })
     }
 
@@ -112,6 +122,8 @@ impl AttachReply {
     /// Never in practice.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
         const NONE: [&[u8]; 0] = [];
+        let settings = self.settings.iter().map(|setting| Ok(setting.to_blob()?.to_bytes()));
+        let settings = settings.collect::<Result<Vec<_>, WireError>>()?;
         RecordBuilder::new()
             .bytes("attach_opaque_data", self.attach_opaque_data.clone())
             .flag("supports_transactions", self.supports_transactions)
@@ -120,14 +132,14 @@ impl AttachReply {
             .integer("catalog_version", self.catalog_version)
             .flag("attach_opaque_data_required", true)
             .text("default_schema", &self.default_schema)
-            .blobs("settings", &NONE)
+            .blobs("settings", &settings)
             .blobs("secret_types", &NONE)
             .blobs("attach_catalogs", &NONE)
             .optional_text("comment", self.comment.as_deref())
             .empty_map("tags")
             .flag("supports_column_statistics", false)
-            .blobs("global_functions", &NONE)
-            .text("global_function_prefix", "")
+            .blobs("global_functions", &self.global_functions)
+            .text("global_function_prefix", &self.global_function_prefix)
             .optional_text("resolved_data_version", None)
             .optional_text("resolved_implementation_version", None)
             .flag("supports_catalog_contents", self.supports_catalog_contents)

@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use super::Method;
 use super::outer::routing;
+use super::setting::{self, SettingSpec};
 use crate::WireError;
 use crate::generation::Dialect;
 use crate::ipc::{self, Segments};
@@ -29,7 +30,7 @@ pub fn items_blob(items: &[Bytes]) -> Result<Segments, WireError> {
 }
 
 /// A catalog that a server offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CatalogInfo {
     /// Name; may be empty for a server's only catalog.
     pub name: String,
@@ -37,6 +38,8 @@ pub struct CatalogInfo {
     pub implementation_version: Option<String>,
     /// Version of the data.
     pub data_version_spec: Option<String>,
+    /// Options that it takes when it is attached.
+    pub attach_options: Vec<SettingSpec>,
 }
 
 impl CatalogInfo {
@@ -51,6 +54,7 @@ impl CatalogInfo {
             name: record.text("name")?,
             implementation_version: record.optional_text("implementation_version"),
             data_version_spec: record.optional_text("data_version_spec"),
+            attach_options: setting::specs(&record, "attach_option_specs"),
         })
     }
 
@@ -59,12 +63,13 @@ impl CatalogInfo {
     /// # Errors
     /// Never in practice.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
-        const NONE: [&[u8]; 0] = [];
+        let options = self.attach_options.iter().map(|option| Ok(option.to_blob()?.to_bytes()));
+        let options = options.collect::<Result<Vec<_>, WireError>>()?;
         RecordBuilder::new()
             .text("name", &self.name)
             .optional_text("implementation_version", self.implementation_version.as_deref())
             .optional_text("data_version_spec", self.data_version_spec.as_deref())
-            .blobs("attach_option_specs", &NONE)
+            .blobs("attach_option_specs", &options)
             .empty_structs("releases", release_fields())
             .optional_text("source_url", None)
             .finish(&[])
@@ -128,15 +133,61 @@ pub fn schemas_body(dialect: &Dialect, attach: &Bytes, transaction: Option<&Byte
         .finish(&routing(dialect, Method::CatalogSchemas))
 }
 
-/// The body of `catalog_schema_contents_functions` for one kind of functions (`TABLE_FUNCTION` lists buffering ones).
+/// A view or macro of a catalog: SQL text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlInfo {
+    /// Name without schema.
+    pub name: String,
+    /// Description.
+    pub comment: Option<String>,
+    /// The query of a view or table macro, the expression of a scalar one.
+    pub definition: String,
+    /// Whether a macro gives a table.
+    pub table: bool,
+    /// Parameters of a macro.
+    pub parameters: Vec<String>,
+}
+
+impl SqlInfo {
+    /// Reads one item of a listing of views or macros.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
+        let batch = ipc::decode_batch(blob)?;
+        let record = Record::first(&batch)?;
+        let kind = record.optional_text("macro_type").unwrap_or_default();
+        Ok(Self {
+            name: record.text("name")?,
+            comment: record.optional_text("comment"),
+            definition: record.text("definition")?,
+            table: kind.to_ascii_uppercase().starts_with("TABLE"),
+            parameters: record.texts("parameters"),
+        })
+    }
+}
+
+/// Name and comment of an item of any listing.
+///
+/// # Errors
+/// When it has no name.
+pub fn item_name(blob: Bytes) -> Result<(String, Option<String>), WireError> {
+    let batch = ipc::decode_batch(blob)?;
+    let record = Record::first(&batch)?;
+    Ok((record.text("name")?, record.optional_text("comment")))
+}
+
+/// The body of a listing of a schema: of its functions of one kind (`TABLE_FUNCTION` lists buffering ones), of its macros of one kind,
+/// or of its tables or views, which have none.
 ///
 /// # Errors
 /// Never in practice.
-pub fn functions_body(
+pub fn contents_body(
     dialect: &Dialect,
+    method: Method,
     attach: &Bytes,
     path: &[String],
-    kind: &str,
+    kind: Option<&str>,
     transaction: Option<&Bytes>,
 ) -> Result<Segments, WireError> {
     let record = RecordBuilder::new().bytes("attach_opaque_data", attach.clone());
@@ -145,10 +196,8 @@ pub fn functions_body(
     } else {
         record.text("name", &path.join("."))
     };
-    record
-        .choice("type", kind)
-        .optional_bytes("transaction_opaque_data", transaction.map(AsRef::as_ref))
-        .finish(&routing(dialect, Method::SchemaFunctions))
+    let record = if let Some(kind) = kind { record.choice("type", kind) } else { record };
+    record.optional_bytes("transaction_opaque_data", transaction.map(AsRef::as_ref)).finish(&routing(dialect, method))
 }
 
 /// The body of `catalog_detach`.

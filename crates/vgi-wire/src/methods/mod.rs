@@ -9,11 +9,14 @@ mod function;
 mod init;
 mod outer;
 mod reflection;
+mod setting;
 
 pub use attach::{AttachReply, AttachRequest};
 pub use bind::{BindReply, BindRequest, SecretLookup};
 pub use buffering::{CombineReply, CombineRequest, ExecutionRef, ProcessReply, ProcessRequest, ProcessTemplate};
-pub use catalog::{CatalogInfo, SchemaInfo, detach_body, functions_body, items, items_blob, schemas_body};
+pub use catalog::{
+    CatalogInfo, SchemaInfo, SqlInfo, contents_body, detach_body, item_name, items, items_blob, schemas_body,
+};
 pub use function::{Example, FunctionInfo, FunctionType};
 pub use init::{InitHeader, InitRequest, Phase, cancel_body, turn_body};
 pub use outer::{no_parameters_body, request_body};
@@ -21,6 +24,7 @@ pub use reflection::{
     DESCRIBE_PATH, LIST_PROTOCOLS_PATH, ProtocolEntry, describe_body, describe_version, list_protocols_blob,
     list_protocols_body, protocol_entries,
 };
+pub use setting::SettingSpec;
 
 /// A method of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

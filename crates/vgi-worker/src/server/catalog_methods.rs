@@ -24,7 +24,12 @@ impl Exchange<'_> {
     pub(super) fn catalogs(&self) -> Result<Segments, Fault> {
         let name = self.server.catalog.name().to_owned();
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let info = CatalogInfo { name, implementation_version: Some(version), data_version_spec: None };
+        let info = CatalogInfo {
+            name,
+            implementation_version: Some(version),
+            data_version_spec: None,
+            attach_options: Vec::new(),
+        };
         self.list(vec![info.to_blob()])
     }
 

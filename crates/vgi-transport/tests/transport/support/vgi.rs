@@ -139,8 +139,12 @@ impl Vgi {
         let blob = || call.request_blob().unwrap();
         Ok(match path {
             "catalog_catalogs" => {
-                let info =
-                    CatalogInfo { name: "cat".to_owned(), implementation_version: None, data_version_spec: None };
+                let info = CatalogInfo {
+                    name: "cat".to_owned(),
+                    implementation_version: None,
+                    data_version_spec: None,
+                    attach_options: Vec::new(),
+                };
                 items_blob(&[info.to_blob().unwrap().to_bytes()]).unwrap()
             }
             "catalog_attach" => {

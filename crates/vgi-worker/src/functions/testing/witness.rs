@@ -25,7 +25,10 @@ pub(super) struct Witness(FunctionSpec);
 
 impl Witness {
     pub(super) fn all() -> [Self; 3] {
-        let spec = |name: &str| FunctionSpec::new(name, "What a query asked for.");
+        let spec = |name: &str| {
+            FunctionSpec::new(name, "What a query asked for.")
+                .example(format!("FROM example.{name}((FROM range(1)));"), "Ten rows.")
+        };
         [
             Self(spec("witness").filters(Filters::Ignored).projection_pushdown()),
             Self(spec("exact_witness").filters(Filters::Applied).projection_pushdown()),
