@@ -60,25 +60,35 @@ impl Progress {
     }
 }
 
-/// A stream of the pieces.
-pub(crate) struct Pieces {
-    queue: VecDeque<Bytes>,
-    progress: Arc<Progress>,
+/// The pieces that no connection has taken yet. Until one takes the first, all can be offered to another.
+#[derive(Clone)]
+pub(crate) struct Outgoing(Arc<Mutex<VecDeque<Bytes>>>);
+
+impl Outgoing {
+    pub(crate) fn new(body: Segments) -> Self {
+        Self(Arc::new(Mutex::new(arrange(body))))
+    }
+
+    /// A stream of the pieces for one connection.
+    pub(crate) fn pieces(&self, progress: Arc<Progress>) -> Pieces {
+        Pieces { queue: Arc::clone(&self.0), progress }
+    }
 }
 
-impl Pieces {
-    pub(crate) fn new(body: Segments, progress: Arc<Progress>) -> Self {
-        Self { queue: arrange(body), progress }
-    }
+/// A stream of the pieces.
+pub(crate) struct Pieces {
+    queue: Arc<Mutex<VecDeque<Bytes>>>,
+    progress: Arc<Progress>,
 }
 
 impl Stream for Pieces {
     type Item = Result<Bytes, Infallible>;
 
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let piece = self.queue.pop_front();
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut queue = lock(&self.queue);
+        let piece = queue.pop_front();
         if piece.is_some() {
-            self.progress.moved(if self.queue.is_empty() { Stage::Sent } else { Stage::Moving });
+            self.progress.moved(if queue.is_empty() { Stage::Sent } else { Stage::Moving });
         }
         Poll::Ready(piece.map(Ok))
     }

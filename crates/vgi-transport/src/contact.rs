@@ -72,7 +72,7 @@ fn health(peer: &Peer, interrupt: &dyn Interrupt) -> Result<Health, Error> {
 }
 
 fn read_health(reply: &Reply) -> Result<Health, Fault> {
-    let Reply { url, status, headers, body, .. } = reply;
+    let Reply { url, status, headers, body, attempts, .. } = reply;
     if status.is_redirection() {
         return Err(verdict::redirected(url, headers));
     }
@@ -85,7 +85,7 @@ fn read_health(reply: &Reply) -> Result<Health, Fault> {
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
             return Err(Fault::new(
                 ErrorKind::Http,
-                format!("HTTP {status} for {}{}", url.path(), verdict::quote(body)),
+                format!("HTTP {status} for {}{}{}", url.path(), verdict::after(*attempts), verdict::quote(body)),
             ));
         }
         status => return Ok(Health::Foreign(format!("HTTP {status}"))),

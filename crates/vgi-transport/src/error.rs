@@ -75,11 +75,13 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     pub(crate) status: Option<u16>,
     pub(crate) remote: Option<Box<RemoteError>>,
+    /// Whether no byte of the request was sent, and trying again may help.
+    pub(crate) unsent: bool,
 }
 
 impl Fault {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, remote: None }
+        Self { kind, message: message.into(), status: None, remote: None, unsent: false }
     }
 
     pub(crate) fn remote(error: impl Into<Box<RemoteError>>) -> Self {

@@ -1,5 +1,6 @@
 //! One HTTP exchange: a request out, a whole reply back. Runs on the network threads, so it only moves bytes.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -7,10 +8,12 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use reqwest::{Body, Client, Response, Url};
 use vgi_wire::ipc::Segments;
 
-use crate::body::{Pieces, Progress, Stage};
+use crate::body::{Outgoing, Progress, Stage};
 use crate::client::ClientKey;
 use crate::clocks::Clocks;
 use crate::error::{ErrorKind, Fault, chain};
+use crate::retry::{Attempts, Repeat, Retries};
+use crate::verdict;
 
 /// A request that is ready to go.
 pub(crate) struct Request {
@@ -21,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) body: Option<Segments>,
     pub(crate) clocks: Clocks,
     pub(crate) max_response_bytes: u64,
+    pub(crate) repeat: Repeat,
+    pub(crate) retries: Retries,
     /// Whether the body is kept until the reply is there.
     pub(crate) keep_body: bool,
 }
@@ -34,42 +39,84 @@ pub(crate) struct Reply {
     pub(crate) body: Bytes,
     /// From the hand-over to the network threads to the last byte.
     pub(crate) elapsed: Duration,
+    /// How often the request was sent.
+    pub(crate) attempts: u32,
 }
 
-/// Sends and receives. Never repeats a request.
+/// Sends and receives, again where that is allowed.
 pub(crate) async fn exchange(client: Client, request: Request) -> Result<Reply, Fault> {
     let clocks = request.clocks;
-    clocks.whole(run(client, request)).await
+    clocks.whole(persist(client, request)).await
 }
 
-async fn run(client: Client, request: Request) -> Result<Reply, Fault> {
+async fn persist(client: Client, mut request: Request) -> Result<Reply, Fault> {
     let start = Instant::now();
-    let Request { url, mut headers, body, clocks, max_response_bytes, .. } = request;
+    let whole = request.body.take();
+    if let Some(body) = &whole {
+        // the length is known, so the body is not chunked
+        request.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    let mut attempts = Attempts::new(request.retries, request.repeat);
+    let mut outgoing = whole.clone().map(Outgoing::new);
+    // only what may be sent twice is kept while it is sent: pieces are let go as the connection takes them
+    let kept = whole.filter(|_| request.repeat != Repeat::Unsent);
+    loop {
+        let mut outcome = attempt(&client, &request, outgoing.as_ref()).await;
+        let Some(pause) = attempts.pause(&outcome) else {
+            match &mut outcome {
+                Ok(reply) => (reply.elapsed, reply.attempts) = (start.elapsed(), attempts.made),
+                Err(fault) if fault.unsent => fault.message.push_str(&verdict::after(attempts.made)),
+                Err(_) => {}
+            }
+            return outcome;
+        };
+        tracing::debug!(path = request.url.path(), ?pause, "a request is repeated");
+        tokio::time::sleep(pause).await;
+        outgoing = kept.clone().map(Outgoing::new).or(outgoing);
+    }
+}
+
+async fn attempt(client: &Client, request: &Request, body: Option<&Outgoing>) -> Result<Reply, Fault> {
+    let Request { url, headers, clocks, max_response_bytes, .. } = request;
+    let (url, headers) = (url.clone(), headers.clone());
     let progress = Progress::new(if body.is_some() { Stage::Waiting } else { Stage::Sent });
     let builder = match body {
         None => client.get(url.clone()),
-        Some(body) => {
-            // the length is known, so the body is not chunked
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-            client.post(url.clone()).body(Body::wrap_stream(Pieces::new(body, progress.clone())))
-        }
+        Some(body) => client.post(url.clone()).body(Body::wrap_stream(body.pieces(Arc::clone(&progress)))),
     };
     let response =
-        clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, &clocks))?;
+        clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, clocks))?;
     let (status, headers) = (response.status(), response.headers().clone());
-    let body = collect(response, &clocks, max_response_bytes).await?;
-    Ok(Reply { url, status, headers, body, elapsed: start.elapsed() })
+    let body = collect(response, clocks, *max_response_bytes).await?;
+    Ok(Reply { url, status, headers, body, elapsed: Duration::ZERO, attempts: 1 })
 }
 
 fn send_fault(error: reqwest::Error, clocks: &Clocks) -> Fault {
     let error = error.without_url();
     match (error.is_connect(), error.is_timeout()) {
         (true, true) => clocks.no_connection(),
-        (true, false) => Fault::new(ErrorKind::Connect, format!("cannot connect: {}", causes(&error))),
+        (true, false) => Fault {
+            unsent: !is_tls(&error),
+            ..Fault::new(ErrorKind::Connect, format!("cannot connect: {}", causes(&error)))
+        },
         (false, _) => {
             Fault::new(ErrorKind::Http, format!("the connection broke before a reply came: {}", causes(&error)))
         }
     }
+}
+
+/// Whether the two sides do not agree on TLS, which another attempt does not change.
+fn is_tls(error: &reqwest::Error) -> bool {
+    let mut next = std::error::Error::source(error);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if error.is::<rustls::Error>() || inner.is_some() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// The causes below the wrappings of the HTTP libraries, which say nothing.

@@ -18,6 +18,7 @@ use crate::flight::Flight;
 use crate::interrupt::Interrupt;
 use crate::location::is_loopback;
 use crate::peer::Peer;
+use crate::retry::{Repeat, Retries};
 
 impl Peer {
     /// The streams of a body, with every pointer replaced by what it points to.
@@ -48,6 +49,8 @@ impl Peer {
             clocks: Clocks::from(&self.options),
             max_response_bytes: self.options.max_response_bytes,
             keep_body: false,
+            repeat: Repeat::Lost,
+            retries: Retries::from(&self.options),
         };
         let reply = Flight::start(request)?.wait(interrupt)?;
         if !reply.status.is_success() {

@@ -30,6 +30,7 @@ mod near;
 mod options;
 mod peer;
 mod pending;
+mod retry;
 mod runtime;
 mod session;
 mod stream;

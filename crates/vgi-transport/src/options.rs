@@ -59,6 +59,11 @@ pub struct Options {
     pub no_progress_timeout: Duration,
     /// For a whole request.
     pub total_timeout: Option<Duration>,
+    /// How often a request is repeated that may be: after a refused connection, and where the call changes nothing on the server also
+    /// after HTTP 429, 502, 503 and 504. 0 for never.
+    pub retries: u32,
+    /// For the pauses between the attempts of one request together; `Retry-After` beyond it is not waited for.
+    pub retry_budget: Duration,
     /// Bytes of one reply, as received and as decoded.
     pub max_response_bytes: u64,
     /// Sent as `Authorization: Bearer …`.
@@ -76,6 +81,8 @@ impl Default for Options {
             first_byte_timeout: Duration::from_secs(300),
             no_progress_timeout: Duration::from_secs(60),
             total_timeout: None,
+            retries: 3,
+            retry_budget: Duration::from_secs(30),
             max_response_bytes: 2 << 30,
             bearer_token: None,
             headers: Vec::new(),
@@ -93,6 +100,8 @@ impl fmt::Debug for Options {
             .field("first_byte_timeout", &self.first_byte_timeout)
             .field("no_progress_timeout", &self.no_progress_timeout)
             .field("total_timeout", &self.total_timeout)
+            .field("retries", &self.retries)
+            .field("retry_budget", &self.retry_budget)
             .field("max_response_bytes", &self.max_response_bytes)
             .field("bearer_token", &self.bearer_token.as_ref().map(|_| "…"))
             .field("headers", &names)

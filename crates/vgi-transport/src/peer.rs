@@ -17,6 +17,7 @@ use crate::flight::Flight;
 use crate::interrupt::Interrupt;
 use crate::location::Location;
 use crate::options::{EventSink, Exchange, Options};
+use crate::retry::{Repeat, Retries};
 use crate::runtime::lock;
 use crate::verdict;
 
@@ -70,7 +71,7 @@ impl Peer {
         lock(&self.capabilities).clone()
     }
 
-    fn request(&self, path: &str, body: Option<Segments>, authorized: bool) -> Result<Request, Fault> {
+    fn request(&self, path: &str, body: Option<Segments>, repeat: Repeat, authorized: bool) -> Result<Request, Fault> {
         let mut headers = self.headers.clone();
         if let Some(value) = self.authorization.clone().filter(|_| authorized) {
             headers.insert(header::AUTHORIZATION, value);
@@ -86,29 +87,31 @@ impl Peer {
             body,
             clocks: Clocks::from(&self.options),
             max_response_bytes: self.options.max_response_bytes,
+            repeat,
+            retries: Retries::from(&self.options),
             keep_body: self.options.events.as_ref().is_some_and(|events| events.wants_bodies()),
         })
     }
 
     /// A POST that nobody has sent yet.
-    pub(crate) fn post(&self, path: &str, body: Segments) -> Result<Request, Fault> {
+    pub(crate) fn post(&self, path: &str, body: Segments, repeat: Repeat) -> Result<Request, Fault> {
         let limit = lock(&self.capabilities).max_request_bytes;
         if let Some(limit) = limit.filter(|&limit| u64::try_from(body.len()).unwrap_or(u64::MAX) > limit) {
             let message = format!("the request has {} bytes, the server allows {limit}", body.len());
             return Err(Fault::new(ErrorKind::Limit, message));
         }
-        let mut request = self.request(path, Some(body), true)?;
+        let mut request = self.request(path, Some(body), repeat, true)?;
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(verdict::ARROW));
         Ok(request)
     }
 
-    pub(crate) fn start(&self, path: &str, body: Segments) -> Result<Flight, Fault> {
-        Flight::start(self.post(path, body)?)
+    pub(crate) fn start(&self, path: &str, body: Segments, repeat: Repeat) -> Result<Flight, Fault> {
+        Flight::start(self.post(path, body, repeat)?)
     }
 
     /// A GET, with credentials or without.
     pub(crate) fn get(&self, path: &str, authorized: bool, interrupt: &dyn Interrupt) -> Result<Reply, Fault> {
-        let reply = Flight::start(self.request(path, None, authorized)?)?.wait(interrupt)?;
+        let reply = Flight::start(self.request(path, None, Repeat::Refused, authorized)?)?.wait(interrupt)?;
         lock(&self.capabilities).update(&reply.headers);
         Ok(reply)
     }
@@ -145,7 +148,7 @@ impl Peer {
         Ok(reply)
     }
 
-    /// A unary call.
+    /// A unary call that changes nothing on the server.
     pub(crate) fn call(
         &self,
         scope: &Scope,
@@ -153,7 +156,7 @@ impl Peer {
         body: Segments,
         interrupt: &dyn Interrupt,
     ) -> Result<UnaryReply, Error> {
-        let flight = self.start(path, body).map_err(|fault| scope.error(fault))?;
+        let flight = self.start(path, body, Repeat::Refused).map_err(|fault| scope.error(fault))?;
         self.reply(scope, flight, interrupt)
     }
 

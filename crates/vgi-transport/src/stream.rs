@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Fault, Scope};
 use crate::execution::{Execution, opening};
 use crate::flight::Flight;
 use crate::interrupt::Interrupt;
+use crate::retry::Repeat;
 
 /// Batches of a stream, fetched as they are asked for: while one turn is consumed the next one is on its way, never more. Dropping it
 /// before its end cancels it in the background.
@@ -121,7 +122,7 @@ impl FinalizeStream {
         } else if let Some(tokens) = &self.tokens {
             let started = turn_body(tokens)
                 .map_err(Fault::from)
-                .and_then(|body| self.execution.peer().start(&self.exchange_path, body));
+                .and_then(|body| self.execution.peer().start(&self.exchange_path, body, Repeat::Lost));
             match started {
                 Ok(flight) => self.flight = Some((Stage::Turn, flight)),
                 Err(fault) => self.fail(self.scope.error(fault)),
@@ -144,7 +145,7 @@ impl Drop for FinalizeStream {
         let Some(tokens) = self.tokens.take() else { return };
         let request = cancel_body(&tokens)
             .map_err(Fault::from)
-            .and_then(|body| self.execution.peer().post(&self.exchange_path, body));
+            .and_then(|body| self.execution.peer().post(&self.exchange_path, body, Repeat::Unsent));
         if let Ok(request) = request {
             self.execution.cancel(request);
         }

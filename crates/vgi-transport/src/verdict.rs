@@ -15,7 +15,7 @@ const QUOTE: usize = 1024;
 
 /// The Arrow body of a reply.
 pub(crate) fn arrow_body(reply: Reply, max: u64) -> Result<Bytes, Fault> {
-    let Reply { url, status, headers, body, .. } = reply;
+    let Reply { url, status, headers, body, attempts, .. } = reply;
     if status.is_redirection() {
         return Err(redirected(&url, &headers).with_status(status));
     }
@@ -46,13 +46,13 @@ pub(crate) fn arrow_body(reply: Reply, max: u64) -> Result<Bytes, Fault> {
         None => {
             // the text of an Arrow body is no text
             let said = if arrow { String::new() } else { quote(&body) };
-            Fault::new(ErrorKind::Http, format!("HTTP {status} for {}{said}", url.path()))
+            Fault::new(ErrorKind::Http, format!("HTTP {status} for {}{}{said}", url.path(), after(attempts)))
         }
     }
     .with_status(status))
 }
 
-fn is_arrow(headers: &HeaderMap) -> bool {
+pub(crate) fn is_arrow(headers: &HeaderMap) -> bool {
     let kind = text(headers, header::CONTENT_TYPE.as_str()).and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(ARROW))
 }
@@ -102,6 +102,11 @@ fn metadata_url(challenge: &str) -> Option<&str> {
     challenge.split_once("resource_metadata=\"")?.1.split_once('"').map(|(url, _)| url)
 }
 
+/// How often a request was sent, for a message.
+pub(crate) fn after(attempts: u32) -> String {
+    if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
+}
+
 /// The beginning of a body that is not of the protocol, for a message.
 pub(crate) fn quote(body: &[u8]) -> String {
     let start = body.get(..QUOTE).unwrap_or(body);
@@ -122,6 +127,7 @@ mod tests {
             headers: pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect(),
             body: Bytes::from_static(body),
             elapsed: std::time::Duration::ZERO,
+            attempts: 1,
         }
     }
 

@@ -6,5 +6,6 @@ mod calling;
 mod contact;
 mod hostile;
 mod matrix;
+mod retrying;
 mod support;
 mod waiting;

@@ -96,6 +96,7 @@ fn options() -> Options {
     static CASE: AtomicUsize = AtomicUsize::new(0);
     let case = CASE.fetch_add(1, Ordering::Relaxed);
     Options {
+        retries: 0,
         connect_timeout: CLOCK,
         first_byte_timeout: CLOCK,
         no_progress_timeout: CLOCK,
