@@ -6,7 +6,7 @@ use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::Segments;
 use vgi_wire::methods::{
     AttachRequest, BindRequest, CombineRequest, ExecutionRef, InitRequest, Method, ProcessRequest, cancel_body,
-    describe_body, functions_body, list_protocols_body, no_parameters_body, request_body, schemas_body, turn_body,
+    contents_body, describe_body, list_protocols_body, no_parameters_body, request_body, schemas_body, turn_body,
 };
 use vgi_wire::server::{Call, decode_call, decode_turn};
 
@@ -42,7 +42,14 @@ fn write(call: &Call, method: Method, dialect: &Dialect) -> Option<Result<Segmen
         Method::SchemaFunctions => {
             let record = call.record().unwrap();
             let kind = record.text("type").unwrap();
-            return Some(functions_body(dialect, &attach(), &record.texts("path"), &kind, None));
+            return Some(contents_body(
+                dialect,
+                Method::SchemaFunctions,
+                &attach(),
+                &record.texts("path"),
+                Some(&kind),
+                None,
+            ));
         }
         Method::CatalogAttach => AttachRequest::from_blob(blob()).unwrap().to_blob(dialect),
         Method::Bind => BindRequest::from_blob(blob()).unwrap().to_blob(dialect),
