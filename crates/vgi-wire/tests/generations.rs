@@ -10,7 +10,7 @@ use vgi_wire::generation::{Dialect, GENERATIONS};
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
     AttachRequest, BindRequest, CombineRequest, ExecutionRef, InitRequest, Method, Phase, ProcessRequest,
-    functions_body, no_parameters_body, request_body, schemas_body,
+    contents_body, no_parameters_body, request_body, schemas_body,
 };
 use vgi_wire::server::decode_call;
 use vgi_wire::{WireError, arguments};
@@ -257,7 +257,15 @@ fn listings_and_paths() {
         let dialect = Dialect::select(server.protocol, server.version).unwrap();
         let outer = |body: Segments| columns(decode_call(body.to_bytes()).unwrap().params.schema_ref());
         let handle = "transaction_opaque_data: Binary";
-        let functions = functions_body(&dialect, &attach, &["main".to_owned()], "TABLE_FUNCTION", None).unwrap();
+        let functions = contents_body(
+            &dialect,
+            Method::SchemaFunctions,
+            &attach,
+            &["main".to_owned()],
+            Some("TABLE_FUNCTION"),
+            None,
+        )
+        .unwrap();
         let kind = "type: Dictionary(Int16, Utf8)!";
         assert_eq!(outer(functions), ["attach_opaque_data: Binary!", server.listing, kind, handle]);
         assert_eq!(outer(schemas_body(&dialect, &attach, None).unwrap()), ["attach_opaque_data: Binary!", handle]);
