@@ -6,7 +6,9 @@ use reqwest::{Client, redirect, retry};
 
 use crate::error::{ErrorKind, Fault, chain};
 
-const POOL_IDLE: Duration = Duration::from_secs(20);
+/// Below what servers keep a connection: the shortest usual time is five seconds. A connection that the server closes while a chunk is on
+/// its way to it cannot be told from one that broke after the chunk was counted.
+const POOL_IDLE: Duration = Duration::from_secs(4);
 const POOL_IDLE_CONNECTIONS: usize = 32;
 
 /// What tells one client from another.

@@ -97,6 +97,8 @@ struct Shared {
     /// After how many requests nobody listens any more.
     refuse_after: AtomicUsize,
     refusing: AtomicBool,
+    /// Whether the last request before that was answered.
+    gone: AtomicBool,
 }
 
 impl Shared {
@@ -111,6 +113,7 @@ impl Shared {
             doorman: Box::new(doorman),
             refuse_after: AtomicUsize::new(NEVER),
             refusing: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
         }
     }
 }
@@ -162,8 +165,14 @@ impl Server {
         let server = Self::listen(shared, handler);
         if requests == 0 {
             close(server.address, &server.shared);
+            server.shared.gone.store(true, Ordering::SeqCst);
         }
         server
+    }
+
+    /// Whether nobody listens any more.
+    pub fn is_gone(&self) -> bool {
+        self.shared.gone.load(Ordering::SeqCst)
     }
 
     /// Listens again.
@@ -284,7 +293,10 @@ fn serve(stream: &TcpStream, shared: &Shared, handler: &Handler) {
             while shared.open.load(Ordering::SeqCst) > 1 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            drop((&*stream).write_all(&answer.wire()));
+            // the client may have opened another connection in advance, and shall know that it is gone
+            std::thread::sleep(Duration::from_millis(100));
+            drop((&*stream).write_all(&answer.with("Connection", "close").wire()));
+            shared.gone.store(true, Ordering::SeqCst);
             return;
         }
         let written = match answer {
