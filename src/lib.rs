@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod convert;
 pub mod error;
 pub mod logging;
+pub mod recording;
 pub mod settings;
 
 // Rust calls nothing of it, but the glue links against the DuckDB that it carries.

@@ -2,13 +2,16 @@
 //! that users of the protocol's other client for DuckDB query.
 
 use std::fmt::{Display, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vgi_transport::{EventSink, Exchange, Phase};
 use vgi_wire::reply::{LogLevel, LogRecord};
 
 use crate::bridge::ffi;
+use crate::recording;
+use crate::settings;
 
 /// Lines that wait for a thread with a `ClientContext`, which alone may write to DuckDB's log. One per bound call.
 #[derive(Default)]
@@ -18,6 +21,8 @@ pub struct CallLog {
     any: AtomicBool,
     /// Whether somebody reads the steps; what nobody reads is not written.
     wanted: AtomicBool,
+    /// Where exchanges are recorded.
+    trace: Mutex<Option<PathBuf>>,
 }
 
 /// The keys of an event.
@@ -36,9 +41,21 @@ impl Details {
 }
 
 impl CallLog {
-    /// Asks DuckDB whether the steps of this query are logged.
+    /// Asks DuckDB whether the steps of this query are logged, and where its exchanges are recorded.
     pub fn listen(&self, context: &ffi::ClientContext) {
         self.wanted.store(ffi::logs_steps(context), Ordering::Relaxed);
+        let directory = settings::text_of(context, settings::TRACE_DIR).unwrap_or_default();
+        *lock(&self.trace) = Some(directory).filter(|directory| !directory.is_empty()).map(PathBuf::from);
+    }
+
+    /// Records an exchange. A query does not fail because its record cannot be written, but the log says so.
+    fn trace(&self, exchange: &Exchange<'_>) {
+        let Some(directory) = lock(&self.trace).clone() else { return };
+        if let Err(error) = recording::record(&directory, exchange) {
+            self.push(LogLevel::Warn, "trace.failed", |details| {
+                details.add("directory", directory.display()).add("message", error);
+            });
+        }
     }
 
     /// Writes the waiting lines.
@@ -46,7 +63,7 @@ impl CallLog {
         if !self.any.swap(false, Ordering::AcqRel) {
             return;
         }
-        let lines = std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let lines = std::mem::take(&mut *lock(&self.lines));
         for (level, text) in lines {
             ffi::write_log(context, level.as_str(), &text);
         }
@@ -63,12 +80,21 @@ impl CallLog {
         let mut list = Details { text: String::new() };
         details(&mut list);
         let line = format!("{{'event': {name}, 'details': {{{}}}}}", list.text);
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push((level, line));
+        lock(&self.lines).push((level, line));
         self.any.store(true, Ordering::Release);
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // every update under these locks is a single assignment or push
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl EventSink for CallLog {
+    fn wants_bodies(&self) -> bool {
+        lock(&self.trace).is_some()
+    }
+
     fn log(&self, phase: Phase, function: &str, record: &LogRecord) {
         self.push(record.level, "server.log", |details| {
             details.add("function_name", function).add("phase", phase).add("message", &record.message);
@@ -81,6 +107,7 @@ impl EventSink for CallLog {
                 details.add("method", exchange.method);
             });
         }
+        self.trace(exchange);
         self.event("http.invoke_unary", |details| {
             details
                 .add("method", exchange.method)
@@ -91,7 +118,7 @@ impl EventSink for CallLog {
             details
                 .add("method", exchange.method)
                 .add("status", exchange.status)
-                .add("response_bytes", exchange.reply.len())
+                .add("response_bytes", exchange.received_bytes)
                 .add("milliseconds", exchange.elapsed.as_millis());
         });
     }

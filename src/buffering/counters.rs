@@ -124,7 +124,7 @@ impl Counters {
 
     pub(super) fn exchanged(&self, exchange: &Exchange<'_>) {
         self.bytes_out.fetch_add(count(exchange.sent_bytes), Ordering::Relaxed);
-        self.bytes_in.fetch_add(count(exchange.reply.len()), Ordering::Relaxed);
+        self.bytes_in.fetch_add(count(exchange.received_bytes), Ordering::Relaxed);
         let requests = match exchange.phase {
             Phase::Init => &self.init,
             Phase::Process => &self.process,

@@ -104,6 +104,10 @@ impl EventSink for Observer {
         self.counters.exchanged(exchange);
         self.call.log().exchanged(exchange);
     }
+
+    fn wants_bodies(&self) -> bool {
+        self.call.log().wants_bodies()
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -42,8 +42,10 @@ pub struct Exchange<'a> {
     pub sent_bytes: usize,
     /// The request's body, for those who [want it](EventSink::wants_bodies).
     pub request: Option<&'a Segments>,
-    /// The reply's body, as received.
-    pub reply: &'a Bytes,
+    /// Bytes of the reply's body, as received.
+    pub received_bytes: usize,
+    /// The reply's body, decompressed, when it is Arrow.
+    pub reply: Option<&'a Bytes>,
     /// From the hand-over to the network threads to the last byte of the reply.
     pub elapsed: Duration,
 }

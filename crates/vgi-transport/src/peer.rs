@@ -120,25 +120,25 @@ impl Peer {
     pub(crate) fn body(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<Bytes, Error> {
         let reply = flight.wait(interrupt).map_err(|fault| scope.error(fault))?;
         lock(&self.capabilities).update(&reply.headers);
-        self.exchanged(scope, &flight, &reply);
-        verdict::arrow_body(reply, self.options.max_response_bytes).map_err(|fault| scope.error(fault))
+        let (url, status, received_bytes, elapsed) =
+            (reply.url.clone(), reply.status.as_u16(), reply.body.len(), reply.elapsed);
+        let body = verdict::arrow_body(reply, self.options.max_response_bytes);
+        if let Some(events) = &self.options.events {
+            let url = url.as_str();
+            events.exchanged(&Exchange {
+                phase: scope.phase,
+                function: scope.function.as_deref().unwrap_or_default(),
+                method: url.strip_prefix(self.base.as_str()).unwrap_or(url).trim_matches('/'),
+                status,
+                sent_bytes: flight.sent_bytes,
+                request: flight.request.as_ref(),
+                received_bytes,
+                reply: body.as_ref().ok(),
+                elapsed,
+            });
+        }
+        body.map_err(|fault| scope.error(fault))
     }
-
-    fn exchanged(&self, scope: &Scope, flight: &Flight, reply: &Reply) {
-        let Some(events) = &self.options.events else { return };
-        let url = reply.url.as_str();
-        events.exchanged(&Exchange {
-            phase: scope.phase,
-            function: scope.function.as_deref().unwrap_or_default(),
-            method: url.strip_prefix(self.base.as_str()).unwrap_or(url).trim_matches('/'),
-            status: reply.status.as_u16(),
-            sent_bytes: flight.sent_bytes,
-            request: flight.request.as_ref(),
-            reply: &reply.body,
-            elapsed: reply.elapsed,
-        });
-    }
-
     /// Waits for the reply of a unary call and hands its log lines on.
     pub(crate) fn reply(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<UnaryReply, Error> {
         let body = self.body(scope, flight, interrupt)?;
