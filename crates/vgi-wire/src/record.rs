@@ -9,13 +9,13 @@ use arrow_array::builder::{BinaryBuilder, Int64Builder, ListBuilder, MapBuilder,
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int16Array, Int32Array, Int64Array,
-    LargeBinaryArray, ListArray, RecordBatch, RecordBatchOptions, StringArray, StructArray, make_array,
-    new_empty_array, new_null_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, GenericBinaryArray, Int16Array,
+    Int32Array, Int64Array, LargeBinaryArray, ListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions, StringArray,
+    StructArray, make_array, new_empty_array, new_null_array,
 };
 use arrow_buffer::OffsetBuffer;
-use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
+use arrow_data::{ArrayData, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bytes::Bytes;
 
@@ -344,13 +344,15 @@ impl<'a> Record<'a> {
         integer_at(self.value(name)?, self.row)
     }
 
-    /// A list of texts; absent is empty.
+    /// A list of texts; absent is empty. So is one whose elements repeat a value so often that they are far longer than the list.
     pub fn texts(&self, name: &str) -> Vec<String> {
         let Some(items) = self.items(name) else { return Vec::new() };
-        (0..items.len())
-            .filter(|&row| items.is_valid(row))
-            .filter_map(|row| text_at(&items, row).map(str::to_owned))
-            .collect()
+        let texts = || (0..items.len()).filter(|&row| items.is_valid(row)).filter_map(|row| text_at(&items, row));
+        let justified = items.get_buffer_memory_size().saturating_mul(16);
+        if texts().map(str::len).fold(0, usize::saturating_add) > justified {
+            return Vec::new();
+        }
+        texts().map(str::to_owned).collect()
     }
 
     /// A list of byte strings. A null element is an error, since ids must all arrive.
@@ -399,23 +401,34 @@ pub(crate) fn text_at(array: &dyn Array, row: usize) -> Option<&str> {
     }
 }
 
+/// Bytes in any layout, shared with the array: many elements may be one and the same value.
 fn bytes_at(array: &dyn Array, row: usize) -> Option<Bytes> {
     match array.data_type() {
-        DataType::Binary => {
-            let array = array.as_binary::<i32>();
-            let offsets = array.value_offsets();
-            let start = usize::try_from(*offsets.get(row)?).ok()?;
-            let end = usize::try_from(*offsets.get(row + 1)?).ok()?;
-            Some(Bytes::from_owner(array.values().slice_with_length(start, end.checked_sub(start)?)))
+        DataType::Binary => binary_at(array.as_binary::<i32>(), row),
+        DataType::LargeBinary => binary_at(array.as_binary::<i64>(), row),
+        DataType::BinaryView => {
+            let array = array.as_binary_view();
+            let value = array.value(row);
+            let view = ByteView::from(*array.views().get(row)?);
+            // short values stand in the view itself
+            if view.length <= MAX_INLINE_VIEW_LEN {
+                return Some(Bytes::copy_from_slice(value));
+            }
+            let buffer = array.data_buffers().get(usize::try_from(view.buffer_index).ok()?)?;
+            Some(Bytes::from_owner(buffer.slice_with_length(usize::try_from(view.offset).ok()?, value.len())))
         }
-        DataType::LargeBinary => Some(Bytes::copy_from_slice(array.as_binary::<i64>().value(row))),
-        DataType::BinaryView => Some(Bytes::copy_from_slice(array.as_binary_view().value(row))),
         DataType::Dictionary(_, _) => {
             let (values, key) = dictionary_entry(array, row)?;
             bytes_at(values, key)
         }
         _ => None,
     }
+}
+
+fn binary_at<O: OffsetSizeTrait>(array: &GenericBinaryArray<O>, row: usize) -> Option<Bytes> {
+    let offsets = array.value_offsets();
+    let (start, end) = (offsets.get(row)?.as_usize(), offsets.get(row + 1)?.as_usize());
+    Some(Bytes::from_owner(array.values().slice_with_length(start, end.checked_sub(start)?)))
 }
 
 fn dictionary_entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {

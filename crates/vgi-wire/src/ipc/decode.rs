@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
-use arrow_ipc::{Message, MessageHeader};
+use arrow_ipc::{Endianness, Message, MessageHeader};
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 
@@ -48,7 +48,7 @@ pub struct Stream {
 /// # Errors
 /// When the bytes are not valid streams.
 pub fn decode_streams(body: Bytes) -> Result<Vec<Stream>, WireError> {
-    let mut reader = Reader { rest: body };
+    let mut reader = Reader::new(body);
     let mut streams = Vec::new();
     while !reader.rest.is_empty() {
         streams.push(reader.stream()?);
@@ -86,7 +86,7 @@ pub fn decode_batch(blob: Bytes) -> Result<RecordBatch, WireError> {
 /// # Errors
 /// When the bytes are not a schema message.
 pub fn decode_schema(bytes: &Bytes) -> Result<SchemaRef, WireError> {
-    let mut reader = Reader { rest: bytes.clone() };
+    let mut reader = Reader::new(bytes.clone());
     let frame = reader.frame()?.ok_or(WireError::Truncated("no schema message"))?;
     frame.schema()
 }
@@ -106,6 +106,9 @@ impl Frame {
         let message = self.message()?;
         let schema =
             message.header_as_schema().ok_or_else(|| WireError::corrupt("a stream does not begin with its schema"))?;
+        if schema.endianness() != Endianness::Little {
+            return Err(WireError::corrupt("its numbers are not little-endian"));
+        }
         contained(|| arrow_ipc::convert::try_fb_to_schema(schema)).map(Arc::new)
     }
 
@@ -128,9 +131,16 @@ impl Frame {
 
 struct Reader {
     rest: Bytes,
+    /// Bytes that dictionaries which extend earlier ones may still take: each is a copy of all before it.
+    extension: usize,
 }
 
 impl Reader {
+    fn new(body: Bytes) -> Self {
+        const AT_LEAST: usize = 1 << 20;
+        Self { extension: body.len().saturating_mul(16).saturating_add(AT_LEAST), rest: body }
+    }
+
     fn take(&mut self, len: usize, what: &'static str) -> Result<Bytes, WireError> {
         if len > self.rest.len() {
             return Err(WireError::Truncated(what));
@@ -165,7 +175,9 @@ impl Reader {
         while let Some(frame) = self.frame()? {
             let message = frame.message()?;
             match message.header_type() {
-                MessageHeader::DictionaryBatch => read_dictionary_frame(&frame, &message, &schema, &mut dictionaries)?,
+                MessageHeader::DictionaryBatch => {
+                    read_dictionary_frame(&frame, &message, &schema, &mut dictionaries, &mut self.extension)?;
+                }
                 MessageHeader::RecordBatch => {
                     let batch = read_batch_frame(&frame, &message, &schema, &dictionaries)?;
                     batches.push(Batch { batch, metadata: Frame::metadata(&message) });
@@ -185,8 +197,8 @@ fn read_batch_frame(
 ) -> Result<RecordBatch, WireError> {
     let batch = message.header_as_record_batch().ok_or_else(|| WireError::corrupt("a batch message without batch"))?;
     let body = frame.buffer();
-    validate::check(batch, schema, &body)?;
     let version = message.version();
+    validate::check(batch, version, schema, &body)?;
     contained(|| {
         RecordBatchDecoder::try_new(&body, batch, Arc::clone(schema), dictionaries, &version)?.read_record_batch()
     })
@@ -197,6 +209,7 @@ fn read_dictionary_frame(
     message: &Message<'_>,
     schema: &SchemaRef,
     dictionaries: &mut HashMap<i64, ArrayRef>,
+    extension: &mut usize,
 ) -> Result<(), WireError> {
     let dictionary = message
         .header_as_dictionary_batch()
@@ -204,8 +217,14 @@ fn read_dictionary_frame(
     let data = dictionary.data().ok_or_else(|| WireError::corrupt("a dictionary without values"))?;
     let values = dictionary_schema(schema, dictionary.id())?;
     let body = frame.buffer();
-    validate::check(data, &values, &body)?;
     let version = message.version();
+    validate::check(data, version, &values, &body)?;
+    if let Some(extended) = dictionaries.get(&dictionary.id()).filter(|_| dictionary.isDelta()) {
+        let copied = extended.to_data().get_slice_memory_size().map_err(WireError::corrupt)?.saturating_add(body.len());
+        *extension = extension
+            .checked_sub(copied)
+            .ok_or_else(|| WireError::TooLarge("dictionaries that are extended too often".to_owned()))?;
+    }
     contained(|| read_dictionary(&body, dictionary, schema, dictionaries, &version))
 }
 

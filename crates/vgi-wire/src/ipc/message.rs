@@ -5,7 +5,7 @@ use arrow_ipc::{
     RecordBatchBuilder,
 };
 use bytes::Bytes;
-use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
+use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, VerifierOptions, WIPOffset};
 
 use crate::WireError;
 
@@ -23,9 +23,12 @@ pub(crate) fn padding(len: usize) -> &'static [u8] {
     ZEROS.get(..missing).unwrap_or_default()
 }
 
-/// Parses and verifies the flatbuffer of a message.
+/// Parses and verifies the flatbuffer of a message. Parts of it may be shared, but not so that its contents are many times its size:
+/// they are copied out of it.
 pub(super) fn parse(flatbuffer: &[u8]) -> Result<Message<'_>, WireError> {
-    arrow_ipc::root_as_message(flatbuffer).map_err(WireError::corrupt)
+    let max_apparent_size = flatbuffer.len().saturating_mul(16);
+    let options = VerifierOptions { max_apparent_size, ..VerifierOptions::default() };
+    arrow_ipc::root_as_message_with_opts(&options, flatbuffer).map_err(WireError::corrupt)
 }
 
 /// What a record batch message says about its body.
