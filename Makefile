@@ -32,7 +32,7 @@ CXX_FILES := $(wildcard cpp/*.cpp cpp/*.hpp)
 EXPORTED := ^_?(vgi_duckdb_cpp_init|(vgi[$$])?cxxbridge1[$$].*)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint format demo package clean
+.PHONY: help build test sanitize lint format demo package clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,19 @@ build: ## Build the extension (build/vgi.duckdb_extension) and the worker (the f
 test: build $(PYTHON)/ready $(OTHER_PYTHON)/ready ## Run all tests; T=text only those whose name contains the text
 	VGI_EXTENSION=$(CURDIR)/$(EXTENSION) VGI_PYTHON=$(PYTHON)/bin/python VGI_PYTHON_OTHER=$(OTHER_PYTHON)/bin/python \
 		cargo test $(SELECTION) --no-fail-fast $(if $(T),-- $(T))
+
+# Sanitizers want to be loaded before everything else, and are not in the interpreter or the test runner.
+SANITIZED := $(BUILD)/sanitized/vgi.duckdb_extension
+sanitize: $(PYTHON)/ready ## Run the SQL tests with AddressSanitizer and UndefinedBehaviorSanitizer in the glue
+	VGI_SANITIZE=address,undefined cargo build $(SELECTION)
+	@mkdir -p $(dir $(SANITIZED))
+	$(CARGO_TARGET_DIR)/release/vgi-footer $(LIBRARY) $(SANITIZED)
+	VGI_SANITIZE=address,undefined cargo test $(SELECTION) -p vgi --test sqllogic --no-run
+	VGI_SANITIZE=address,undefined VGI_EXTENSION=$(CURDIR)/$(SANITIZED) VGI_TEST_SECONDS=600 \
+		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0 UBSAN_OPTIONS=print_stacktrace=1 \
+		$(CARGO_TARGET_DIR)/release/deps/$$(cd $(CARGO_TARGET_DIR)/release/deps && ls -t | grep -E '^sqllogic-[0-9a-f]+$$' | head -1) $(T)
+	cargo build $(SELECTION)
 
 lint: ## Check everything that CI checks before the tests
 	cargo fmt --all --check

@@ -35,6 +35,9 @@ fn main() {
         .flags(["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"])
         // as DuckDB itself is compiled: parts of its classes depend on it
         .define("NDEBUG", None);
+    for flag in sanitizers() {
+        build.flag(flag);
+    }
     for source in sources {
         build.file(format!("cpp/{source}.cpp"));
     }
@@ -42,6 +45,19 @@ fn main() {
     link_without_static_extensions();
     println!("cargo:rerun-if-changed=cpp");
     println!("cargo:rerun-if-changed=src/bridge.rs");
+}
+
+/// `make sanitize` compiles the glue with sanitizers (`VGI_SANITIZE=address,undefined`); DuckDB and Rust stay as they are.
+fn sanitizers() -> Vec<String> {
+    println!("cargo:rerun-if-env-changed=VGI_SANITIZE");
+    let Some(names) = env::var("VGI_SANITIZE").ok().filter(|names| !names.is_empty()) else { return Vec::new() };
+    // rustc links without the compiler's default libraries
+    for library in ["asan", "ubsan"] {
+        println!("cargo:rustc-link-arg=-l{library}");
+    }
+    let flags =
+        [format!("-fsanitize={names}"), "-fno-sanitize-recover=undefined".into(), "-fno-omit-frame-pointer".into()];
+    flags.into()
 }
 
 /// The loadable library alone gets the empty registration of static extensions: tests that host DuckDB need the real one.
