@@ -4,7 +4,10 @@ use http::HeaderMap;
 
 /// A snapshot of a server's capability headers; `None` where it announces nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a header of its own")]
 pub struct Capabilities {
+    /// Whether the server has announced anything.
+    pub announced: bool,
     /// Largest request body.
     pub max_request_bytes: Option<u64>,
     /// The server's own bound of its replies.
@@ -37,6 +40,7 @@ impl Capabilities {
             list.split(',').map(|codec| codec.trim().to_ascii_lowercase()).filter(|codec| !codec.is_empty()).collect()
         };
         Self {
+            announced: true,
             max_request_bytes: number("vgi-max-request-bytes"),
             max_response_bytes: number("vgi-max-response-bytes"),
             supported_encodings: text("vgi-supported-encodings").map(codecs),

@@ -16,6 +16,7 @@ use crate::retry::{Attempts, Repeat, Retries};
 use crate::verdict;
 
 /// A request that is ready to go.
+#[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) client: ClientKey,
     pub(crate) url: Url,
@@ -28,6 +29,8 @@ pub(crate) struct Request {
     pub(crate) retries: Retries,
     /// Whether the body is kept until the reply is there.
     pub(crate) keep_body: bool,
+    /// The same request without compression.
+    pub(crate) plain: Option<Box<Self>>,
 }
 
 /// A reply as it came.

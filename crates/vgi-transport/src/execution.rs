@@ -233,7 +233,7 @@ impl fmt::Debug for Execution {
 /// Sends a request whose outcome changes nothing.
 async fn best_effort(request: Request) {
     let outcome = async {
-        let client = runtime::io()?.client(request.client)?;
+        let client = runtime::io()?.client(&request.client)?;
         exchange(client, request).await
     };
     match timeout(DETACHED_TIMEOUT, outcome).await {

@@ -38,17 +38,14 @@ impl Peer {
         let url = self.permitted(&pointer.url)?;
         let place = place(&url);
         let request = Request {
-            client: ClientKey {
-                https: url.scheme() == "https",
-                loopback: url.host_str().is_some_and(is_loopback),
-                connect_timeout: self.options.connect_timeout,
-            },
+            client: ClientKey::new(url.scheme() == "https", url.host_str().is_some_and(is_loopback), &self.options),
             url,
             headers: HeaderMap::new(),
             body: None,
             clocks: Clocks::from(&self.options),
             max_response_bytes: self.options.max_response_bytes,
             keep_body: false,
+            plain: None,
             repeat: Repeat::Lost,
             retries: Retries::from(&self.options),
         };

@@ -12,7 +12,11 @@ use crate::runtime;
 
 /// A request that the network threads work on. Dropping it aborts it, which closes its socket.
 pub(crate) struct Flight {
+    /// Bytes of the request's body, as made and as sent.
     pub(crate) sent_bytes: usize,
+    pub(crate) wire_bytes: usize,
+    /// To be sent when the server does not read the coding of this one.
+    pub(crate) plain: Option<Box<Request>>,
     /// The request's body, where somebody will ask for it.
     pub(crate) request: Option<Segments>,
     receiver: Receiver<Result<Reply, Fault>>,
@@ -20,11 +24,14 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(crate) fn start(request: Request) -> Result<Self, Fault> {
-        let sent_bytes = request.body.as_ref().map_or(0, Segments::len);
-        let kept = request.body.clone().filter(|_| request.keep_body);
+    pub(crate) fn start(mut request: Request) -> Result<Self, Fault> {
+        let wire_bytes = request.body.as_ref().map_or(0, Segments::len);
+        let plain = request.plain.take();
+        let made = plain.as_ref().map_or(&request, |plain| plain).body.as_ref();
+        let sent_bytes = made.map_or(0, Segments::len);
+        let kept = made.filter(|_| request.keep_body).cloned();
         let io = runtime::io()?;
-        let client = io.client(request.client)?;
+        let client = io.client(&request.client)?;
         let (sender, receiver) = sync_channel(1);
         let task = io.spawn(async move {
             let reply = exchange(client, request).await;
@@ -32,7 +39,7 @@ impl Flight {
                 tracing::trace!("a reply came for nobody");
             }
         });
-        Ok(Self { sent_bytes, request: kept, receiver, task: task.abort_handle() })
+        Ok(Self { sent_bytes, wire_bytes, plain, request: kept, receiver, task: task.abort_handle() })
     }
 
     /// Waits for the reply; an interrupt ends the wait within [`SLICE`].

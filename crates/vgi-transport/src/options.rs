@@ -1,6 +1,7 @@
 //! What a caller may set.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use vgi_wire::ipc::Segments;
 use vgi_wire::reply::LogRecord;
 
+use crate::compression::Compression;
 use crate::error::{ErrorKind, Fault, Phase};
 
 /// Receives what a server's code logs. Called on the thread that waits for the reply.
@@ -50,6 +52,38 @@ pub struct Exchange<'a> {
     pub elapsed: Duration,
 }
 
+/// An HTTP proxy.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Proxy {
+    /// `host:port`, or a URL.
+    pub address: String,
+    /// For a proxy that asks.
+    pub username: Option<String>,
+    /// For a proxy that asks.
+    pub password: Option<String>,
+}
+
+impl Proxy {
+    pub(crate) fn url(&self) -> Option<reqwest::Url> {
+        let address = self.address.trim();
+        let url = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+        let url = reqwest::Url::parse(&url).ok()?;
+        (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+    }
+
+    pub(crate) fn is_https(&self) -> bool {
+        self.url().is_some_and(|url| url.scheme() == "https")
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // an address may hold a password as well
+        let host = self.url().and_then(|url| url.host_str().map(str::to_owned));
+        f.debug_struct("Proxy").field("host", &host).finish_non_exhaustive()
+    }
+}
+
 /// Clocks, limits and credentials of one attachment.
 #[derive(Clone)]
 pub struct Options {
@@ -66,6 +100,16 @@ pub struct Options {
     pub retries: u32,
     /// For the pauses between the attempts of one request together; `Retry-After` beyond it is not waited for.
     pub retry_budget: Duration,
+    /// Whether requests are compressed.
+    pub compression: Compression,
+    /// The proxy for servers that are not on this machine; `None` for that of the environment, if any. `NO_PROXY` holds for both.
+    pub proxy: Option<Proxy>,
+    /// Whether HTTP/2 is spoken where a server offers it over TLS.
+    pub http2: bool,
+    /// Certificates, in PEM form, that are trusted beside those of the system.
+    pub ca_cert_file: Option<PathBuf>,
+    /// Whether certificates are checked at all.
+    pub tls_verify: bool,
     /// Bytes of one reply, as received and as decoded.
     pub max_response_bytes: u64,
     /// Sent as `Authorization: Bearer …`.
@@ -85,6 +129,11 @@ impl Default for Options {
             total_timeout: None,
             retries: 3,
             retry_budget: Duration::from_secs(30),
+            compression: Compression::Auto,
+            proxy: None,
+            http2: false,
+            ca_cert_file: None,
+            tls_verify: true,
             max_response_bytes: 2 << 30,
             bearer_token: None,
             headers: Vec::new(),
@@ -104,6 +153,11 @@ impl fmt::Debug for Options {
             .field("total_timeout", &self.total_timeout)
             .field("retries", &self.retries)
             .field("retry_budget", &self.retry_budget)
+            .field("compression", &self.compression)
+            .field("proxy", &self.proxy)
+            .field("http2", &self.http2)
+            .field("ca_cert_file", &self.ca_cert_file)
+            .field("tls_verify", &self.tls_verify)
             .field("max_response_bytes", &self.max_response_bytes)
             .field("bearer_token", &self.bearer_token.as_ref().map(|_| "…"))
             .field("headers", &names)
@@ -164,6 +218,11 @@ mod tests {
         let options = Options {
             bearer_token: Some("s3cret".to_owned()),
             headers: vec![("X-Key".to_owned(), "s3cret".to_owned())],
+            proxy: Some(Proxy {
+                address: "http://s3cret:s3cret@h:1".to_owned(),
+                username: Some("s3cret".to_owned()),
+                password: Some("s3cret".to_owned()),
+            }),
             ..Options::default()
         };
         assert!(!format!("{options:?}").contains("s3cret"));

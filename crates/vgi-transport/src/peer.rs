@@ -1,15 +1,18 @@
 //! A server as one attachment speaks to it: base URL, credentials, limits, and what its headers announce.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use vgi_wire::ipc::Segments;
 use vgi_wire::reply::{self, Failure, LogRecord, UnaryReply};
 
 use crate::capabilities::Capabilities;
 use crate::client::ClientKey;
 use crate::clocks::Clocks;
+use crate::compression::{self, Compression, Experience};
+use crate::cookies::Cookies;
 use crate::encoding;
 use crate::error::{Error, ErrorKind, Fault, Phase, Scope};
 use crate::exchange::{Reply, Request};
@@ -21,6 +24,14 @@ use crate::retry::{Repeat, Retries};
 use crate::runtime::lock;
 use crate::verdict;
 
+/// Announces the client's bound of replies.
+const MAX_RESPONSE: &str = "vgi-accept-max-response-bytes";
+
+/// The bound as the protocol can express it.
+fn announced_limit(max: u64) -> u64 {
+    max.clamp(1 << 16, (1 << 53) - 1)
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) base: Location,
@@ -28,22 +39,22 @@ pub(crate) struct Peer {
     headers: HeaderMap,
     authorization: Option<HeaderValue>,
     capabilities: Arc<Mutex<Capabilities>>,
+    experience: Arc<Mutex<Experience>>,
+    cookies: Arc<Mutex<Cookies>>,
     /// The base URL, as errors name it.
     url: Arc<str>,
 }
 
 impl Peer {
     pub(crate) fn new(base: Location, options: &Options) -> Result<Self, Fault> {
-        let mut headers = options.header_map()?;
-        if !base.is_loopback() {
-            headers.insert(encoding::OFFER.0, HeaderValue::from_static(encoding::OFFER.1));
-        }
         Ok(Self {
             url: base.as_str().into(),
-            headers,
+            headers: options.header_map()?,
             authorization: options.authorization()?,
             options: options.clone(),
             capabilities: Arc::default(),
+            experience: Arc::default(),
+            cookies: Arc::default(),
             base,
         })
     }
@@ -76,12 +87,18 @@ impl Peer {
         if let Some(value) = self.authorization.clone().filter(|_| authorized) {
             headers.insert(header::AUTHORIZATION, value);
         }
+        if let Some(cookies) = lock(&self.cookies).header(self.base.is_https()) {
+            // a cookie of the caller stays
+            headers.append(header::COOKIE, cookies);
+        }
+        if !self.base.is_loopback() && self.options.compression != Compression::Off {
+            headers.insert(encoding::OFFER.0, HeaderValue::from_static(encoding::OFFER.1));
+        }
+        if lock(&self.capabilities).accepts_max_response_bytes {
+            headers.insert(MAX_RESPONSE, announced_limit(self.options.max_response_bytes).into());
+        }
         Ok(Request {
-            client: ClientKey {
-                https: self.base.is_https(),
-                loopback: self.base.is_loopback(),
-                connect_timeout: self.options.connect_timeout,
-            },
+            client: ClientKey::new(self.base.is_https(), self.base.is_loopback(), &self.options),
             url: self.base.url(path)?,
             headers,
             body,
@@ -90,6 +107,7 @@ impl Peer {
             repeat,
             retries: Retries::from(&self.options),
             keep_body: self.options.events.as_ref().is_some_and(|events| events.wants_bodies()),
+            plain: None,
         })
     }
 
@@ -102,7 +120,31 @@ impl Peer {
         }
         let mut request = self.request(path, Some(body), repeat, true)?;
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(verdict::ARROW));
-        Ok(request)
+        Ok(self.compress(request))
+    }
+
+    /// Compresses a request where that pays.
+    fn compress(&self, request: Request) -> Request {
+        let length = request.body.as_ref().map_or(0, Segments::len);
+        let experience = {
+            let mut experience = lock(&self.experience);
+            experience.asked();
+            experience.clone()
+        };
+        let wanted = self.options.compression;
+        let coding =
+            compression::choose(wanted, self.base.is_loopback(), length, &lock(&self.capabilities), &experience);
+        let Some((body, coding)) = request.body.as_ref().zip(coding) else { return request };
+        let start = Instant::now();
+        let packed = encoding::encode(body, coding).ok();
+        let Some(packed) = packed else { return request };
+        lock(&self.experience).compressed(length, packed.len(), start.elapsed());
+        if packed.len() >= length {
+            return request;
+        }
+        let mut headers = request.headers.clone();
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        Request { headers, body: Some(packed.into()), plain: Some(Box::new(request.clone())), ..request }
     }
 
     pub(crate) fn start(&self, path: &str, body: Segments, repeat: Repeat) -> Result<Flight, Fault> {
@@ -112,14 +154,13 @@ impl Peer {
     /// A GET, with credentials or without.
     pub(crate) fn get(&self, path: &str, authorized: bool, interrupt: &dyn Interrupt) -> Result<Reply, Fault> {
         let reply = Flight::start(self.request(path, None, Repeat::Refused, authorized)?)?.wait(interrupt)?;
-        lock(&self.capabilities).update(&reply.headers);
+        self.learn(&reply);
         Ok(reply)
     }
 
     /// Waits for a reply and gives its Arrow body.
     pub(crate) fn body(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<Bytes, Error> {
-        let reply = flight.wait(interrupt).map_err(|fault| scope.error(fault))?;
-        lock(&self.capabilities).update(&reply.headers);
+        let (flight, reply) = self.answered(scope, flight, interrupt)?;
         let (url, status, received_bytes, elapsed) =
             (reply.url.clone(), reply.status.as_u16(), reply.body.len(), reply.elapsed);
         let body = verdict::arrow_body(reply, self.options.max_response_bytes);
@@ -139,6 +180,32 @@ impl Peer {
         }
         body.map_err(|fault| scope.error(fault))
     }
+
+    /// Waits for a reply. A request whose coding the server refuses is sent again as it was.
+    fn answered(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<(Flight, Reply), Error> {
+        let mut flight = flight;
+        let mut reply = flight.wait(interrupt).map_err(|fault| scope.error(fault))?;
+        self.learn(&reply);
+        if let Some(plain) = flight.plain.take().filter(|_| reply.status == StatusCode::UNSUPPORTED_MEDIA_TYPE) {
+            // refused before anything was read, so even a chunk may be sent again
+            lock(&self.experience).refuse();
+            flight = Flight::start(*plain).map_err(|fault| scope.error(fault))?;
+            reply = flight.wait(interrupt).map_err(|fault| scope.error(fault))?;
+            self.learn(&reply);
+        }
+        if reply.attempts == 1 {
+            let bytes = flight.wire_bytes.saturating_add(reply.body.len());
+            lock(&self.experience).exchanged(bytes, reply.elapsed);
+        }
+        Ok((flight, reply))
+    }
+
+    /// Keeps what the headers of a reply say of the server.
+    fn learn(&self, reply: &Reply) {
+        lock(&self.capabilities).update(&reply.headers);
+        lock(&self.cookies).update(&reply.headers, SystemTime::now());
+    }
+
     /// Waits for the reply of a unary call and hands its log lines on.
     pub(crate) fn reply(&self, scope: &Scope, flight: Flight, interrupt: &dyn Interrupt) -> Result<UnaryReply, Error> {
         let body = self.body(scope, flight, interrupt)?;

@@ -50,13 +50,13 @@ impl Io {
     }
 
     /// The client for such connections; they are few, and each keeps its own pool.
-    pub(crate) fn client(&self, key: ClientKey) -> Result<Client, Fault> {
+    pub(crate) fn client(&self, key: &ClientKey) -> Result<Client, Fault> {
         let mut clients = lock(&self.clients);
-        if let Some((_, client)) = clients.iter().find(|(known, _)| *known == key) {
+        if let Some((_, client)) = clients.iter().find(|(known, _)| known == key) {
             return Ok(client.clone());
         }
         let client = client::build(key)?;
-        clients.push((key, client.clone()));
+        clients.push((key.clone(), client.clone()));
         Ok(client)
     }
 }

@@ -10,6 +10,7 @@ use vgi_wire::methods::{
     AttachReply, AttachRequest, CatalogInfo, Method, SchemaInfo, items, no_parameters_body, request_body,
 };
 
+use crate::client::Network;
 use crate::contact::{contact, servers_version};
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::interrupt::Interrupt;
@@ -46,6 +47,8 @@ pub(crate) struct Key {
     attach_options: Option<Bytes>,
     bearer_token: Option<String>,
     headers: Vec<(String, String)>,
+    /// What was agreed without a check of certificates holds for those alone who do not want one.
+    network: Network,
 }
 
 impl Key {
@@ -59,6 +62,7 @@ impl Key {
             attach_options: request.options.as_ref().and_then(encode),
             bearer_token: options.bearer_token.clone(),
             headers: options.headers.clone(),
+            network: Network::from(options),
         }
     }
 }

@@ -4,6 +4,8 @@
 mod attaching;
 mod calling;
 mod contact;
+mod credentials;
+mod far;
 mod hostile;
 mod matrix;
 mod retrying;

@@ -10,7 +10,7 @@ use vgi_transport::{Error, ErrorKind, Execution, InitOptions, NeverInterrupted, 
 
 use crate::support::server::{Answer, Server};
 use crate::support::vgi::Vgi;
-use crate::support::{attached, bind, chunk, eventually, fed, started};
+use crate::support::{attached, bind, chunk, eventually, started};
 
 /// Answers the first requests of that name with something else.
 fn first(call: &'static str, times: usize, answer: impl Fn() -> Answer + Send + Sync + 'static) -> Server {

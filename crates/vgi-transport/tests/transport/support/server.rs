@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct Request {
     pub method: String,
     pub path: String,
+    /// As it stood there: a path, or a URL for a proxy.
+    pub target: String,
     /// Names in lower case.
     pub headers: HashMap<String, String>,
     pub body: Vec<u8>,
@@ -369,7 +371,10 @@ fn read_request(stream: &TcpStream, buffer: &mut Vec<u8>, shared: &Shared) -> Op
     let head = String::from_utf8(buffer[..end].to_vec()).unwrap();
     let mut lines = head.split("\r\n");
     let mut start = lines.next().unwrap().split(' ');
-    let (method, path) = (start.next()?.to_owned(), start.next()?.to_owned());
+    let (method, target) = (start.next()?.to_owned(), start.next()?.to_owned());
+    // a proxy is asked for whole URLs
+    let path = target.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| rest[at..].to_owned()));
+    let path = path.unwrap_or_else(|| target.clone());
     match (shared.doorman)(&path) {
         Gate::Read => {}
         Gate::Deaf => {
@@ -395,7 +400,7 @@ fn read_request(stream: &TcpStream, buffer: &mut Vec<u8>, shared: &Shared) -> Op
     }
     let rest = buffer.split_off(end + 4 + length);
     let body = std::mem::replace(buffer, rest).split_off(end + 4);
-    Some(Request { method, path, headers, body })
+    Some(Request { method, path, target, headers, body })
 }
 
 /// Whether the client has closed the connection. Unread bytes hide an orderly end, so the state of the socket is asked.
