@@ -112,12 +112,12 @@ fn send_fault(error: reqwest::Error, clocks: &Clocks) -> Fault {
 fn is_tls(error: &reqwest::Error) -> bool {
     let mut next = std::error::Error::source(error);
     while let Some(error) = next {
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if error.is::<rustls::Error>() || inner.is_some() {
+        if error.is::<rustls::Error>() {
             return true;
         }
-        next = error.source();
+        // the source of an error of I/O is that of what it wraps, which would be passed over
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped));
     }
     false
 }

@@ -9,5 +9,6 @@ mod far;
 mod hostile;
 mod matrix;
 mod retrying;
+mod secure;
 mod support;
 mod waiting;

@@ -2,6 +2,7 @@
 
 pub mod fault;
 pub mod server;
+pub mod tls;
 pub mod vgi;
 
 use std::sync::Arc;
