@@ -32,7 +32,7 @@ CXX_FILES := $(wildcard cpp/*.cpp cpp/*.hpp)
 EXPORTED := ^_?(vgi_duckdb_cpp_init|(vgi[$$])?cxxbridge1[$$].*)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build test sanitize lint format demo package clean
+.PHONY: help build test sanitize lint format demo package fuzz clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,7 @@ sanitize: $(PYTHON)/ready ## Run the SQL tests with AddressSanitizer and Undefin
 
 lint: ## Check everything that CI checks before the tests
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	clang-format --dry-run -Werror $(CXX_FILES)
 	cargo clippy $(SELECTION) --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc $(SELECTION) --no-deps
@@ -74,6 +75,7 @@ lint: ## Check everything that CI checks before the tests
 
 format: ## Format the Rust and the C++ code
 	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
 	clang-format -i $(CXX_FILES)
 
 demo: build $(PYTHON)/ready ## Start the worker, run demo/demo.sql in the Python wheel and show what went over the wire
@@ -85,6 +87,20 @@ package: build ## Pack extension, worker, licences and README into build/*.tar.g
 	cp $(EXTENSION) $(CARGO_TARGET_DIR)/release/vgi-worker LICENSE-MIT LICENSE-APACHE README.md $(BUILD)/$$name/; \
 	strip $(BUILD)/$$name/vgi-worker; \
 	tar -C $(BUILD) -czf $(BUILD)/$$name.tar.gz $$name; rm -rf $(BUILD)/$$name; ls -l $(BUILD)/$$name.tar.gz
+
+# Seconds of each target.
+FUZZ_SECONDS := 10
+
+# Runs on a stable compiler: without a sanitizer, since what is looked for are panics, overflows, invalid Arrow, memory and time.
+fuzz: export CARGO_TARGET_DIR := $(CARGO_TARGET_DIR)/fuzz
+fuzz: ## Fuzz everything that reads what a stranger sent, FUZZ_SECONDS each (needs cargo-fuzz)
+	cd fuzz && cargo run --quiet --example seeds
+	cargo fuzz build --sanitizer none
+	@mkdir -p $(BUILD); for target in $$(cargo fuzz list); do \
+		cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=1024 -timeout=10 \
+			-print_final_stats=1 > $(BUILD)/fuzz.log 2>&1 || { cat $(BUILD)/fuzz.log; exit 1; }; \
+		echo "$$target: $$(awk '/number_of_executed_units/ { print $$2 }' $(BUILD)/fuzz.log) inputs"; \
+	done
 
 clean: ## Remove build/; the compiled DuckDB in the target directory stays
 	rm -rf $(BUILD)
