@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod bomb;
+mod every_byte;
 mod samples;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -159,25 +160,6 @@ fn numbers_of_messages() {
     }
     eprintln!("{tried} lies, {accepted} harmless");
     assert!(tried > 5000 && accepted * 2 < tried);
-}
-
-#[test]
-fn bytes_of_bodies() {
-    let _alone = alone();
-    for (name, batch) in samples::every_type() {
-        let stream = Stream::of(&batch);
-        for (index, part) in stream.parts.iter().enumerate() {
-            for at in 0..part.body.len() {
-                // offsets, sizes, indexes, type ids, run ends, UTF-8, view lengths
-                for value in [0, 1, 5, 0x7f, 0x80, 0xff] {
-                    let mut parts = stream.parts.clone();
-                    parts[index].body[at] = value;
-                    let name = format!("{name}, message {index}, byte {at} of the body = {value}");
-                    check(&name, decode(&name, Stream { schema: stream.schema.clone(), parts }.write()));
-                }
-            }
-        }
-    }
 }
 
 #[test]
