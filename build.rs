@@ -11,6 +11,7 @@ fn main() {
         "arrow",
         "calls",
         "catalog",
+        "declared_secret",
         "entry",
         "exception",
         "filter_pushdown",

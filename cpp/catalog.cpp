@@ -1,5 +1,6 @@
 #include "catalog.hpp"
 
+#include "declared_secret.hpp"
 #include "exception.hpp"
 #include "schema.hpp"
 
@@ -221,6 +222,7 @@ duckdb::unique_ptr<duckdb::Catalog> Attach(duckdb::optional_ptr<duckdb::StorageE
     }
     auto attached = Forward([&] { return statement->attach(context); });
     RegisterSettings(context, *attached);
+    RegisterDeclaredSecretTypes(context, *attached);
     // so that DuckDB itself says that nothing can be created here, and that no token stands in what it lists
     options.access_mode = duckdb::AccessMode::READ_ONLY;
     options.options.clear();

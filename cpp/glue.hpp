@@ -44,6 +44,14 @@ struct SecretValues;
 //! The secret of type `vgi` with this name, or, without a name, the one whose scope fits the location best.
 SecretValues find_secret(const ClientContext &context, rust::Str name, rust::Str location);
 
+//! A secret of a type that a catalog declared, as a struct: type, provider, name and scope, and what it holds. Found by
+//! name, or, without a name, by the scope that fits best. Null when there is none.
+std::unique_ptr<Value> find_declared_secret(const ClientContext &context, rust::Str type, rust::Str scope,
+                                            rust::Str name);
+
+//! The name of such a secret.
+rust::String secret_name(const Value &secret);
+
 //! Memory that the extension holds, counted by DuckDB's buffer manager. Owned by the state of one thread of a query.
 class MemoryClaim {
 public:

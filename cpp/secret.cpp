@@ -15,6 +15,7 @@ static duckdb::unique_ptr<duckdb::BaseSecret> CreateFromConfig(ClientContext &, 
     auto secret = duckdb::make_uniq<duckdb::KeyValueSecret>(input.scope, input.type, input.provider, input.name);
     secret->TrySetValue("token", input);
     secret->TrySetValue("extra_http_headers", input);
+    secret->TrySetValue("ca_cert_file", input);
     // headers are credentials as often as not
     secret->redact_keys = {"token", "extra_http_headers"};
     return std::move(secret);
@@ -34,6 +35,7 @@ void RegisterSecretType(duckdb::ExtensionLoader &loader) {
     function.function = CreateFromConfig;
     function.named_parameters["token"] = LogicalType::VARCHAR;
     function.named_parameters["extra_http_headers"] = LogicalType::MAP(LogicalType::VARCHAR, LogicalType::VARCHAR);
+    function.named_parameters["ca_cert_file"] = LogicalType::VARCHAR;
     loader.RegisterFunction(function);
 }
 
@@ -44,6 +46,9 @@ static SecretValues ReadSecret(const duckdb::BaseSecret &secret) {
     Value value;
     if (values.TryGetValue("token", value) && !value.IsNull()) {
         result.token = rust::String::lossy(value.ToString());
+    }
+    if (values.TryGetValue("ca_cert_file", value) && !value.IsNull()) {
+        result.ca_cert_file = rust::String::lossy(value.ToString());
     }
     if (values.TryGetValue("extra_http_headers", value) && !value.IsNull()) {
         for (auto &entry : duckdb::MapValue::GetChildren(value)) {

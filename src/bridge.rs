@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cxx::{CxxString, UniquePtr};
+use vgi_wire::methods::SecretTypeSpec;
 
 use crate::buffering::{CallPlan, Execution, SinkThread, SourceThread};
 use crate::call::{BoundCall, CallRequest, FilterBuilder};
@@ -64,6 +65,15 @@ pub mod ffi {
         token: String,
         header_names: Vec<String>,
         header_values: Vec<String>,
+        ca_cert_file: String,
+    }
+
+    /// A type of secrets that a catalog declares.
+    struct DeclaredSecretType {
+        name: String,
+        parameters: Vec<String>,
+        /// Whether the parameter's value must not be shown.
+        hidden: Vec<bool>,
     }
 
     /// A schema of a catalog.
@@ -144,6 +154,13 @@ pub mod ffi {
             context: Pin<&mut ClientContext>,
             setting: usize,
         ) -> Result<UniquePtr<LogicalType>>;
+
+        fn secret_types(self: &AttachedCatalog) -> Vec<DeclaredSecretType>;
+        fn secret_parameter_types(
+            self: &AttachedCatalog,
+            context: Pin<&mut ClientContext>,
+            secret_type: usize,
+        ) -> Result<UniquePtr<TypeList>>;
 
         fn count(self: &FunctionList) -> usize;
         fn name(self: &FunctionList, function: usize) -> &str;
@@ -254,6 +271,13 @@ pub mod ffi {
         fn setting_text(context: &ClientContext, name: &str) -> Result<String>;
         fn setting_value(context: &ClientContext, name: &str) -> Result<UniquePtr<Value>>;
         fn find_secret(context: &ClientContext, name: &str, location: &str) -> Result<SecretValues>;
+        fn find_declared_secret(
+            context: &ClientContext,
+            secret_type: &str,
+            scope: &str,
+            name: &str,
+        ) -> Result<UniquePtr<Value>>;
+        fn secret_name(secret: &Value) -> String;
         fn cast_value(
             context: Pin<&mut ClientContext>,
             value: &Value,
@@ -513,6 +537,30 @@ impl AttachedCatalog {
         setting: usize,
     ) -> Result<UniquePtr<ffi::LogicalType>, Crossing> {
         contain(|| self.type_of_setting(context, setting)?.get().map(ffi::copy_type))
+    }
+
+    fn secret_types(&self) -> Vec<ffi::DeclaredSecretType> {
+        let hides = |field: &arrow_schema::FieldRef| SecretTypeSpec::hides(field);
+        let entry = |spec: SecretTypeSpec| ffi::DeclaredSecretType {
+            parameters: spec.parameters.fields().iter().map(|field| field.name().clone()).collect(),
+            hidden: spec.parameters.fields().iter().map(hides).collect(),
+            name: spec.name,
+        };
+        self.declared_secret_types().into_iter().map(entry).collect()
+    }
+
+    fn secret_parameter_types(
+        &self,
+        context: Pin<&mut ffi::ClientContext>,
+        secret_type: usize,
+    ) -> Result<UniquePtr<ffi::TypeList>, Crossing> {
+        contain(|| {
+            let mut types = ffi::new_type_list();
+            for parameter in self.types_of_secret(context, secret_type)? {
+                types.pin_mut().push(parameter.get()?);
+            }
+            Ok(types)
+        })
     }
 }
 

@@ -4,6 +4,7 @@ mod arguments;
 mod bound;
 mod filters;
 mod request;
+mod secrets;
 
 pub use bound::BoundCall;
 pub use filters::{FilterBuilder, Filters};

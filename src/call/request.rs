@@ -10,6 +10,7 @@ use vgi_wire::methods::{BindRequest, FunctionInfo, FunctionType};
 
 use super::arguments;
 use super::bound::BoundCall;
+use super::secrets::Secrets;
 use crate::bridge::{QueryInterrupt, SharedType, ffi};
 use crate::catalog::{AttachedCatalog, of_location};
 use crate::convert;
@@ -114,19 +115,34 @@ impl CallRequest {
         let function = self.find_function(attachment, &context)?;
         let arguments = arguments::encode(context.as_mut(), &function, &self.args, &self.named)?;
         let settings = arguments::required_settings(context.as_mut(), &function)?;
+        let mut secrets = Secrets::new(attachment);
+        secrets.add(context.as_mut(), &function, &function.required_secrets)?;
         let input_schema = Arc::new(Schema::new(fields));
-        let request = BindRequest {
+        let mut request = BindRequest {
             function_name: function.name.clone(),
             schema_path: function.schema_path.clone(),
             arguments,
             input_schema: Arc::clone(&input_schema),
             settings,
-            secrets: None,
+            secrets: secrets.batch()?,
             attach_opaque_data: Some(attachment.opaque_data()),
             transaction_opaque_data: None,
             resolved_secrets_provided: false,
         };
-        let bound = attachment.bind(&request, &QueryInterrupt(&context))?;
+        let mut bound = attachment.bind(&request, &QueryInterrupt(&context))?;
+        if !bound.reply.secret_lookups.is_empty() {
+            secrets.add(context.as_mut(), &function, &bound.reply.secret_lookups)?;
+            request.secrets = secrets.batch()?;
+            request.resolved_secrets_provided = true;
+            bound = bound.attachment.bind(&request, &QueryInterrupt(&context))?;
+            if !bound.reply.secret_lookups.is_empty() {
+                let text = format!(
+                    "function '{}' asks for secrets a second time, which is against the protocol",
+                    function.name
+                );
+                return Err(Error::new(ExceptionClass::Io, text));
+            }
+        }
         let inputs = std::mem::take(&mut self.inputs);
         let candidates: Vec<(Field, &SharedType)> = input_schema
             .fields()

@@ -7,7 +7,7 @@ use arrow_array::Array;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::Schema;
 use vgi_transport::{Attachment, FunctionKind, Options};
-use vgi_wire::methods::{FunctionInfo, FunctionType, SettingSpec, SqlInfo};
+use vgi_wire::methods::{FunctionInfo, FunctionType, SecretTypeSpec, SettingSpec, SqlInfo};
 
 use super::listing::FunctionList;
 use crate::bridge::{QueryInterrupt, SharedType, ffi};
@@ -205,6 +205,23 @@ impl AttachedCatalog {
         let spec = self.setting(setting).ok_or_else(missing)?;
         let types = convert::duckdb_types(context, &Schema::new(vec![spec.field]), &[])?;
         types.into_iter().next().map(|(_, column_type)| column_type).ok_or_else(missing)
+    }
+
+    /// The types of secrets that the catalog declares.
+    pub fn declared_secret_types(&self) -> Vec<SecretTypeSpec> {
+        self.current().reply().secret_types.clone()
+    }
+
+    /// Types of the parameters of one of them, in their order.
+    pub fn types_of_secret(
+        &self,
+        context: Pin<&mut ffi::ClientContext>,
+        secret_type: usize,
+    ) -> Result<Vec<SharedType>, Error> {
+        let specs = self.declared_secret_types();
+        let Some(spec) = specs.get(secret_type) else { return Ok(Vec::new()) };
+        let types = convert::duckdb_types(context, &spec.parameters, &[])?;
+        Ok(types.into_iter().map(|(_, parameter)| parameter).collect())
     }
 
     fn setting(&self, setting: usize) -> Option<SettingSpec> {

@@ -1,5 +1,7 @@
 //! How a client shows a server who it is: a bearer token or headers, from the statement or from a secret.
 
+use std::path::PathBuf;
+
 use vgi_transport::{Location, Options};
 
 use crate::bridge::ffi;
@@ -11,12 +13,13 @@ use crate::error::{Error, ExceptionClass};
 pub struct Credentials {
     bearer_token: Option<String>,
     headers: Vec<(String, String)>,
+    ca_cert_file: Option<PathBuf>,
 }
 
 impl Credentials {
     /// A token from the statement.
     pub fn token(token: String) -> Self {
-        Self { bearer_token: Some(token).filter(|token| !token.is_empty()), headers: Vec::new() }
+        Self { bearer_token: Some(token).filter(|token| !token.is_empty()), ..Self::default() }
     }
 
     /// Those of the secret with this name.
@@ -32,12 +35,18 @@ impl Credentials {
 
     /// Puts them into the options of a server's requests.
     pub fn apply(self, options: Options) -> Options {
-        Options { bearer_token: self.bearer_token, headers: self.headers, ..options }
+        Options {
+            bearer_token: self.bearer_token,
+            headers: self.headers,
+            ca_cert_file: self.ca_cert_file.or(options.ca_cert_file),
+            ..options
+        }
     }
 
     fn read(secret: ffi::SecretValues) -> Self {
         let headers = secret.header_names.into_iter().zip(secret.header_values).collect();
-        Self { headers, ..Self::token(secret.token) }
+        let ca_cert_file = Some(secret.ca_cert_file).filter(|path| !path.is_empty()).map(PathBuf::from);
+        Self { headers, ca_cert_file, ..Self::token(secret.token) }
     }
 }
 

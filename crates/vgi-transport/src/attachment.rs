@@ -145,6 +145,7 @@ impl Attachment {
         let options = Options {
             bearer_token: self.options.bearer_token.clone(),
             headers: self.options.headers.clone(),
+            ca_cert_file: self.options.ca_cert_file.clone().or_else(|| options.ca_cert_file.clone()),
             ..options.clone()
         };
         attach_with(&self.location, &self.session.request, &options, interrupt)

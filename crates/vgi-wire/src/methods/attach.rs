@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 
+use super::secret::{self, SecretTypeSpec};
 use super::setting::{self, SettingSpec};
 use crate::generation::Dialect;
 use crate::ipc::{self, Segments};
@@ -85,6 +86,8 @@ pub struct AttachReply {
     pub comment: Option<String>,
     /// Settings that functions of the catalog read.
     pub settings: Vec<SettingSpec>,
+    /// Types of secrets that functions of the catalog ask for.
+    pub secret_types: Vec<SecretTypeSpec>,
     /// Functions that the catalog offers for use without its name.
     pub global_functions: Vec<Bytes>,
     /// Put before their names.
@@ -111,6 +114,7 @@ impl AttachReply {
             catalog_version_frozen: record.flag("catalog_version_frozen"),
             comment: record.optional_text("comment"),
             settings: setting::specs(&record, "settings"),
+            secret_types: secret::types(&record, "secret_types"),
             global_functions: record.blobs("global_functions").unwrap_or_default(),
             global_function_prefix: record.optional_text("global_function_prefix").unwrap_or_default(),
         })
@@ -124,6 +128,8 @@ impl AttachReply {
         const NONE: [&[u8]; 0] = [];
         let settings = self.settings.iter().map(|setting| Ok(setting.to_blob()?.to_bytes()));
         let settings = settings.collect::<Result<Vec<_>, WireError>>()?;
+        let secret_types = self.secret_types.iter().map(|secret_type| Ok(secret_type.to_blob()?.to_bytes()));
+        let secret_types = secret_types.collect::<Result<Vec<_>, WireError>>()?;
         RecordBuilder::new()
             .bytes("attach_opaque_data", self.attach_opaque_data.clone())
             .flag("supports_transactions", self.supports_transactions)
@@ -133,7 +139,7 @@ impl AttachReply {
             .flag("attach_opaque_data_required", true)
             .text("default_schema", &self.default_schema)
             .blobs("settings", &settings)
-            .blobs("secret_types", &NONE)
+            .blobs("secret_types", &secret_types)
             .blobs("attach_catalogs", &NONE)
             .optional_text("comment", self.comment.as_deref())
             .empty_map("tags")

@@ -4,6 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, SchemaRef};
 use bytes::Bytes;
 
+use super::secret::SecretLookup;
 use crate::generation::{Dialect, SchemaField};
 use crate::ipc::{self, Segments};
 use crate::record::{Record, RecordBuilder};
@@ -112,17 +113,6 @@ pub(super) fn schema_field(record: RecordBuilder, form: SchemaField, path: &[Str
 pub(super) fn read_schema_path(record: &Record<'_>) -> Vec<String> {
     let path = record.texts("schema_path");
     if path.is_empty() { record.optional_text("schema_name").into_iter().collect() } else { path }
-}
-
-/// A secret that the server asks for before it can bind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretLookup {
-    /// Type of the secret.
-    pub secret_type: String,
-    /// Scope, empty when not given.
-    pub scope: String,
-    /// Name, empty when not given; wins over the scope.
-    pub name: String,
 }
 
 /// What a bound function gives.

@@ -6,6 +6,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 
 use super::bind::read_schema_path;
+use super::secret::{self, SecretLookup};
 use crate::WireError;
 use crate::arguments::{self, Argument};
 use crate::filter;
@@ -85,6 +86,8 @@ pub struct FunctionInfo {
     pub requires_input_batch_index: bool,
     /// Settings that its bind needs.
     pub required_settings: Vec<String>,
+    /// Secrets that its bind needs.
+    pub required_secrets: Vec<SecretLookup>,
 }
 
 impl FunctionInfo {
@@ -125,6 +128,7 @@ impl FunctionInfo {
             sink_order_dependent: record.flag("sink_order_dependent"),
             requires_input_batch_index: record.flag("requires_input_batch_index"),
             required_settings: record.texts("required_settings"),
+            required_secrets: secret::required(record),
         })
     }
 
@@ -163,7 +167,7 @@ impl FunctionInfo {
             .optional_flag("filter_pushdown", Some(self.filter_pushdown))
             .optional_flag("sampling_pushdown", Some(false))
             .optional_flag("late_materialization", Some(false));
-        self.tail(record).finish(&[])
+        secret::add_required(self.tail(record), &self.required_secrets)?.finish(&[])
     }
 
     fn tail(&self, record: RecordBuilder) -> RecordBuilder {
@@ -194,7 +198,6 @@ impl FunctionInfo {
             .flag("input_from_args", false)
             .optional_integer("input_rows_per_call", None)
             .texts("required_settings", &self.required_settings)
-            .empty_structs("required_secrets", secret_fields())
     }
 }
 
@@ -204,10 +207,6 @@ fn text_field(name: &str, nullable: bool) -> Field {
 
 fn name_fields() -> Vec<Field> {
     vec![text_field("namespace", false), text_field("name", false), Field::new("version", DataType::UInt64, false)]
-}
-
-fn secret_fields() -> Vec<Field> {
-    vec![text_field("secret_type", false), text_field("scope", true), text_field("secret_name", true)]
 }
 
 fn example_list(record: RecordBuilder, examples: &[Example]) -> Result<RecordBuilder, WireError> {

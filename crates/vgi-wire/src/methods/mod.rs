@@ -9,10 +9,11 @@ mod function;
 mod init;
 mod outer;
 mod reflection;
+mod secret;
 mod setting;
 
 pub use attach::{AttachReply, AttachRequest};
-pub use bind::{BindReply, BindRequest, SecretLookup};
+pub use bind::{BindReply, BindRequest};
 pub use buffering::{CombineReply, CombineRequest, ExecutionRef, ProcessReply, ProcessRequest, ProcessTemplate};
 pub use catalog::{
     CatalogInfo, SchemaInfo, SqlInfo, contents_body, detach_body, item_name, items, items_blob, schemas_body,
@@ -24,6 +25,7 @@ pub use reflection::{
     DESCRIBE_PATH, LIST_PROTOCOLS_PATH, ProtocolEntry, describe_body, describe_version, list_protocols_blob,
     list_protocols_body, protocol_entries,
 };
+pub use secret::{SecretLookup, SecretTypeSpec, secrets_batch};
 pub use setting::SettingSpec;
 
 /// A method of the protocol.

@@ -140,5 +140,6 @@ fn info(function: &dyn Registered, path: &[String]) -> FunctionInfo {
         sink_order_dependent: spec.flags.sink_order_dependent,
         requires_input_batch_index: spec.flags.requires_input_batch_index,
         required_settings: Vec::new(),
+        required_secrets: Vec::new(),
     }
 }

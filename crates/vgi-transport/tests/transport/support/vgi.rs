@@ -277,6 +277,7 @@ fn function(name: &str, schema_name: &str) -> Bytes {
         sink_order_dependent: false,
         requires_input_batch_index: false,
         required_settings: Vec::new(),
+        required_secrets: Vec::new(),
     }
     .to_blob()
     .unwrap()
