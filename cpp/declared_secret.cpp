@@ -35,9 +35,10 @@ duckdb::unique_ptr<duckdb::BaseSecret> CreateDeclared(ClientContext &, duckdb::C
     if (input.persist_type == duckdb::SecretPersistType::PERSISTENT ||
         input.storage_type == Identifier(SecretManager::LOCAL_FILE_STORAGE_NAME)) {
         // a later session would read it before the type is known, and could then read no secret at all
-        throw duckdb::InvalidInputException("a secret of type '%s' cannot be persistent, because the type is known only "
-                                            "while a catalog that declares it is attached",
-                                            input.type.GetIdentifierName());
+        throw duckdb::InvalidInputException(
+            "a secret of type '%s' cannot be persistent, because the type is known only "
+            "while a catalog that declares it is attached",
+            input.type.GetIdentifierName());
     }
     auto secret = duckdb::make_uniq<duckdb::KeyValueSecret>(input.scope, input.type, input.provider, input.name);
     for (auto &option : input.options) {
