@@ -32,7 +32,7 @@ CXX_FILES := $(wildcard cpp/*.cpp cpp/*.hpp)
 EXPORTED := ^_?(vgi_duckdb_cpp_init|(vgi[$$])?cxxbridge1[$$].*)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build test sanitize lint format demo package fuzz clean
+.PHONY: help build test interop sanitize lint format demo package fuzz clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ build: ## Build the extension (build/vgi.duckdb_extension) and the worker (the f
 test: build $(PYTHON)/ready $(OTHER_PYTHON)/ready ## Run all tests; T=text only those whose name contains the text
 	VGI_EXTENSION=$(CURDIR)/$(EXTENSION) VGI_PYTHON=$(PYTHON)/bin/python VGI_PYTHON_OTHER=$(OTHER_PYTHON)/bin/python \
 		cargo test $(SELECTION) --no-fail-fast $(if $(T),-- $(T))
+
+# Foreign servers are installed once, outside of the clone.
+export VGI_INTEROP_DIR ?= $(CARGO_TARGET_DIR)/interop
+interop: build $(PYTHON)/ready ## Try every server against every scenario; S=text of a server, T=text of a scenario
+	$(PYTHON)/bin/python interop/run.py --extension $(EXTENSION) --worker $(CARGO_TARGET_DIR)/release/vgi-worker \
+		--cache $(VGI_INTEROP_DIR) --server "$(S)" --scenario "$(T)"
 
 # Sanitizers want to be loaded before everything else, and are not in the interpreter or the test runner.
 SANITIZED := $(BUILD)/sanitized/vgi.duckdb_extension

@@ -1,0 +1,28 @@
+"""Prints the buffering functions of a catalog as vgi-python's own client sees them, one `schema.function` a line.
+
+Runs in the environment of that client: reference_client.py URL CATALOG [PROTOCOL VERSION]
+"""
+
+import logging
+import sys
+
+from vgi.catalog.catalog_interface import SchemaObjectType
+from vgi.client import Client
+
+url, catalog, *protocol = sys.argv[1:]
+if protocol:
+    from vgi.protocol import VgiProtocol
+
+    VgiProtocol.protocol_name, VgiProtocol.protocol_version = protocol
+logging.disable(logging.CRITICAL)
+
+with Client.from_http(url) as client:
+    attached = client.catalog_attach(name=catalog, options={}, data_version_spec=None, implementation_version=None)
+    opaque = attached.attach_opaque_data
+    for schema in client.schemas(attach_opaque_data=opaque):
+        path = getattr(schema, "path", None) or [schema.name]
+        where = {"path": path} if hasattr(schema, "path") else {"name": schema.name}
+        for function in client.schema_contents(attach_opaque_data=opaque, type=SchemaObjectType.TABLE_FUNCTION, **where):
+            kind = getattr(function.function_type, "name", str(function.function_type))
+            if kind == "TABLE_BUFFERING":
+                print(".".join(path) + "." + function.name)
