@@ -20,6 +20,8 @@ pub struct Capabilities {
     pub accepts_max_response_bytes: bool,
     /// Whether large requests may be uploaded elsewhere.
     pub upload_urls: bool,
+    /// Largest upload.
+    pub max_upload_bytes: Option<u64>,
 }
 
 impl Capabilities {
@@ -47,6 +49,7 @@ impl Capabilities {
             externalization: flag("vgi-externalization-enabled"),
             accepts_max_response_bytes: flag("vgi-accept-max-response-bytes-support"),
             upload_urls: flag("vgi-upload-url-support"),
+            max_upload_bytes: number("vgi-max-upload-bytes"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::{Body, Client, Response, Url};
 use vgi_wire::ipc::Segments;
 
@@ -13,6 +13,7 @@ use crate::client::ClientKey;
 use crate::clocks::Clocks;
 use crate::error::{ErrorKind, Fault, chain};
 use crate::retry::{Attempts, Repeat, Retries};
+use crate::upload::{Upload, upload};
 use crate::verdict;
 
 /// A request that is ready to go.
@@ -21,7 +22,7 @@ pub(crate) struct Request {
     pub(crate) client: ClientKey,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// A POST when there is one, a GET otherwise.
+    /// A POST or PUT when there is one, a GET otherwise.
     pub(crate) body: Option<Segments>,
     pub(crate) clocks: Clocks,
     pub(crate) max_response_bytes: u64,
@@ -31,6 +32,10 @@ pub(crate) struct Request {
     pub(crate) keep_body: bool,
     /// The same request without compression.
     pub(crate) plain: Option<Box<Self>>,
+    /// A PUT, where there is a body.
+    pub(crate) put: bool,
+    /// To be done first; the body is then made of it.
+    pub(crate) upload: Option<Upload>,
 }
 
 /// A reply as it came.
@@ -49,10 +54,18 @@ pub(crate) struct Reply {
 /// Sends and receives, again where that is allowed.
 pub(crate) async fn exchange(client: Client, request: Request) -> Result<Reply, Fault> {
     let clocks = request.clocks;
-    clocks.whole(persist(client, request)).await
+    let whole = async {
+        let mut request = request;
+        if let Some(first) = request.upload.take() {
+            request.body = Some(Box::pin(upload(client.clone(), first)).await?);
+        }
+        persist(client, request).await
+    };
+    clocks.whole(whole).await
 }
 
-async fn persist(client: Client, mut request: Request) -> Result<Reply, Fault> {
+/// Sends until there is an outcome that stands.
+pub(crate) async fn persist(client: Client, mut request: Request) -> Result<Reply, Fault> {
     let start = Instant::now();
     let whole = request.body.take();
     if let Some(body) = &whole {
@@ -83,9 +96,10 @@ async fn attempt(client: &Client, request: &Request, body: Option<&Outgoing>) ->
     let Request { url, headers, clocks, max_response_bytes, .. } = request;
     let (url, headers) = (url.clone(), headers.clone());
     let progress = Progress::new(if body.is_some() { Stage::Waiting } else { Stage::Sent });
+    let method = if request.put { Method::PUT } else { Method::POST };
     let builder = match body {
         None => client.get(url.clone()),
-        Some(body) => client.post(url.clone()).body(Body::wrap_stream(body.pieces(Arc::clone(&progress)))),
+        Some(body) => client.request(method, url.clone()).body(Body::wrap_stream(body.pieces(Arc::clone(&progress)))),
     };
     let response =
         clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, clocks))?;

@@ -150,10 +150,8 @@ impl Execution {
         let scope = self.scope(Phase::Process);
         let body = self.process_template().and_then(|template| template.body(input, batch_index));
         let body = body.map_err(|error| scope.error(error))?;
-        let flight = self
-            .peer()
-            .start(&self.dialect().path(Method::Process), body, Repeat::Unsent)
-            .map_err(|fault| scope.error(fault))?;
+        let flight = self.peer().submit(self.dialect(), Method::Process, body, Repeat::Unsent);
+        let flight = flight.map_err(|fault| scope.error(fault))?;
         Ok(Pending { flight, scope, read: ProcessReply::from_reply, execution: Arc::clone(self) })
     }
 
@@ -167,7 +165,7 @@ impl Execution {
         let dialect = self.dialect();
         let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::Combine, blob));
         let body = body.map_err(|error| scope.error(error))?;
-        let flight = self.peer().start(&dialect.path(Method::Combine), body, Repeat::Unsent);
+        let flight = self.peer().submit(dialect, Method::Combine, body, Repeat::Unsent);
         let flight = flight.map_err(|fault| scope.error(fault))?;
         let reply = self.peer().reply(&scope, flight, interrupt)?;
         CombineReply::from_reply(&reply).map(|reply| reply.finalize_state_ids).map_err(|error| scope.error(error))
@@ -260,7 +258,7 @@ fn init_request(bound: &Bound, options: &InitOptions) -> InitRequest {
 fn start_init(peer: &Peer, dialect: &Dialect, scope: &Scope, request: &InitRequest) -> Result<Flight, Error> {
     let body = request.to_blob(dialect).and_then(|blob| request_body(dialect, Method::Init, blob));
     let body = body.map_err(|error| scope.error(error))?;
-    peer.start(&dialect.path(Method::Init), body, Repeat::Unsent).map_err(|fault| scope.error(fault))
+    peer.submit(dialect, Method::Init, body, Repeat::Unsent).map_err(|fault| scope.error(fault))
 }
 
 /// Waits for the reply of an init and hands its log lines on.

@@ -35,7 +35,7 @@ impl Peer {
 
     /// Fetched without the call's credentials: the object may lie with somebody else.
     fn fetch(&self, pointer: &Pointer, interrupt: &dyn Interrupt) -> Result<Bytes, Fault> {
-        let url = self.permitted(&pointer.url)?;
+        let url = permitted(&pointer.url, self.base.is_https())?;
         let place = place(&url);
         let request = Request {
             client: ClientKey::new(url.scheme() == "https", url.host_str().is_some_and(is_loopback), &self.options),
@@ -46,6 +46,8 @@ impl Peer {
             max_response_bytes: self.options.max_response_bytes,
             keep_body: false,
             plain: None,
+            put: false,
+            upload: None,
             repeat: Repeat::Lost,
             retries: Retries::from(&self.options),
         };
@@ -63,19 +65,19 @@ impl Peer {
             Err(Fault::new(ErrorKind::Protocol, format!("a stored batch from {place} is not what the server stored")))
         }
     }
+}
 
-    /// A server that is reached over TLS must not send the client to places without it.
-    fn permitted(&self, url: &str) -> Result<Url, Fault> {
-        let refuse =
-            || Fault::new(ErrorKind::Protocol, "the server stored a batch where this client does not go".to_owned());
-        let url = Url::parse(url).map_err(|_| refuse())?;
-        let permitted = url.scheme() == "https" || (url.scheme() == "http" && !self.base.is_https());
-        if permitted { Ok(url) } else { Err(refuse()) }
-    }
+/// A server that is reached over TLS must not send the client to places without it.
+pub(crate) fn permitted(url: &str, https: bool) -> Result<Url, Fault> {
+    let refuse =
+        || Fault::new(ErrorKind::Protocol, "the server stores batches where this client does not go".to_owned());
+    let url = Url::parse(url).map_err(|_| refuse())?;
+    let permitted = url.scheme() == "https" || (url.scheme() == "http" && !https);
+    if permitted { Ok(url) } else { Err(refuse()) }
 }
 
 /// The URL without its query, which is often a signature.
-fn place(url: &Url) -> String {
+pub(crate) fn place(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
@@ -90,19 +92,13 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Location, Options};
-
-    fn peer(base: &str) -> Peer {
-        Peer::new(Location::parse(base).unwrap(), &Options::default()).unwrap()
-    }
-
     #[test]
     fn tls_is_not_left() {
-        assert!(peer("https://vgi.example.org").permitted("http://elsewhere/object").is_err());
-        assert!(peer("https://vgi.example.org").permitted("https://elsewhere/object").is_ok());
-        assert!(peer("http://127.0.0.1:9000").permitted("http://127.0.0.1:9001/object").is_ok());
+        assert!(permitted("http://elsewhere/object", true).is_err());
+        assert!(permitted("https://elsewhere/object", true).is_ok());
+        assert!(permitted("http://127.0.0.1:9001/object", false).is_ok());
         for odd in ["file:///etc/passwd", "object", "ftp://h/o"] {
-            assert!(peer("http://127.0.0.1:9000").permitted(odd).is_err(), "{odd}");
+            assert!(permitted(odd, false).is_err(), "{odd}");
         }
     }
 

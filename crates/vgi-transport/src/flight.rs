@@ -27,7 +27,8 @@ impl Flight {
     pub(crate) fn start(mut request: Request) -> Result<Self, Fault> {
         let wire_bytes = request.body.as_ref().map_or(0, Segments::len);
         let plain = request.plain.take();
-        let made = plain.as_ref().map_or(&request, |plain| plain).body.as_ref();
+        let uploaded = request.upload.as_ref().map(|upload| &upload.object);
+        let made = plain.as_ref().map_or(&request, |plain| plain).body.as_ref().or(uploaded);
         let sent_bytes = made.map_or(0, Segments::len);
         let kept = made.filter(|_| request.keep_body).cloned();
         let io = runtime::io()?;

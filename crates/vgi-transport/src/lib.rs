@@ -36,6 +36,7 @@ mod retry;
 mod runtime;
 mod session;
 mod stream;
+mod upload;
 mod verdict;
 
 pub use attachment::{Attachment, Bound, attach, attach_with};

@@ -5,7 +5,9 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::Segments;
+use vgi_wire::methods::Method;
 use vgi_wire::reply::{self, Failure, LogRecord, UnaryReply};
 
 use crate::capabilities::Capabilities;
@@ -108,6 +110,8 @@ impl Peer {
             retries: Retries::from(&self.options),
             keep_body: self.options.events.as_ref().is_some_and(|events| events.wants_bodies()),
             plain: None,
+            put: false,
+            upload: None,
         })
     }
 
@@ -149,6 +153,20 @@ impl Peer {
 
     pub(crate) fn start(&self, path: &str, body: Segments, repeat: Repeat) -> Result<Flight, Fault> {
         Flight::start(self.post(path, body, repeat)?)
+    }
+
+    /// Sends a call, through an upload when the server does not take it directly.
+    pub(crate) fn submit(
+        &self,
+        dialect: &Dialect,
+        method: Method,
+        body: Segments,
+        repeat: Repeat,
+    ) -> Result<Flight, Fault> {
+        let path = dialect.path(method);
+        let Some(upload) = self.upload(dialect, method, &body)? else { return self.start(&path, body, repeat) };
+        let request = self.post(&path, Segments::new(), repeat)?;
+        Flight::start(Request { body: None, upload: Some(upload), ..request })
     }
 
     /// A GET, with credentials or without.

@@ -284,3 +284,24 @@ fn a_token_that_stands_still_is_an_error_at_once() {
     assert!(error.to_string().contains("the token of that turn"), "{error}");
     assert!(server.count("exchange") <= 3, "{:?}", server.calls());
 }
+
+/// A server that closes every connection so long after its reply.
+fn closing_after(pause: Duration) -> Server {
+    let vgi = Vgi::current();
+    Server::start(move |request| Answer::Last(vgi.answer(request).wire(), pause))
+}
+
+#[test]
+fn a_chunk_never_meets_a_connection_that_died_while_idle() {
+    for pause in [0, 20, 100].map(Duration::from_millis) {
+        let server = closing_after(pause);
+        let options = Options { retries: 0, ..Options::default() };
+        let execution = started(&server, &options);
+        for value in 0..3 {
+            // longer than the server keeps a connection
+            std::thread::sleep(pause + Duration::from_millis(150));
+            execution.process(chunk(&[value]), None).unwrap().wait(&NeverInterrupted).unwrap();
+        }
+        assert_eq!(server.count("table_buffering_process"), 3, "each once");
+    }
+}

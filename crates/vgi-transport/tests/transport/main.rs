@@ -11,4 +11,5 @@ mod matrix;
 mod retrying;
 mod secure;
 mod support;
+mod uploading;
 mod waiting;

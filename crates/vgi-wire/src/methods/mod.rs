@@ -20,7 +20,7 @@ pub use catalog::{
 };
 pub use function::{Example, FunctionInfo, FunctionType};
 pub use init::{InitHeader, InitRequest, Phase, cancel_body, turn_body};
-pub use outer::{no_parameters_body, request_body};
+pub use outer::{UPLOAD_URL_PATH, no_parameters_body, pointer_body, request_body, upload_url_body};
 pub use reflection::{
     DESCRIBE_PATH, LIST_PROTOCOLS_PATH, ProtocolEntry, describe_body, describe_version, list_protocols_blob,
     list_protocols_body, protocol_entries,

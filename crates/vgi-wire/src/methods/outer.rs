@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Field, Schema};
 
 use super::Method;
 use crate::generation::Dialect;
@@ -25,6 +25,29 @@ pub(super) fn routing(dialect: &Dialect, method: Method) -> Vec<(&str, &str)> {
 /// When the record exceeds 2 GiB.
 pub fn request_body(dialect: &Dialect, method: Method, record: Segments) -> Result<Segments, WireError> {
     RecordBuilder::new().bytes("request", record).finish(&routing(dialect, method))
+}
+
+/// [`request_body`] of a row that was stored elsewhere: no row, but the place where it can be fetched.
+///
+/// # Errors
+/// Never in practice.
+pub fn pointer_body(dialect: &Dialect, method: Method, location: &str) -> Result<Segments, WireError> {
+    let schema = Schema::new(vec![Field::new("request", DataType::Binary, false)]);
+    let mut metadata = routing(dialect, method);
+    metadata.push((meta::LOCATION, location));
+    ipc::encode_stream(&RecordBatch::new_empty(Arc::new(schema)), &metadata)
+}
+
+/// The path of [`upload_url_body`] below the base.
+pub const UPLOAD_URL_PATH: &str = "__upload_url__/init";
+
+/// Asks for one place to store a request at.
+///
+/// # Errors
+/// Never in practice.
+pub fn upload_url_body() -> Result<Segments, WireError> {
+    let metadata = [(meta::METHOD, "__upload_url__"), (meta::REQUEST_VERSION, meta::REQUEST_VERSION_VALUE)];
+    RecordBuilder::new().integer("count", 1).finish(&metadata)
 }
 
 /// A template of [`request_body`]; the record is column 0.

@@ -153,7 +153,7 @@ fn messages(body: &[u8]) -> Vec<(usize, usize)> {
 }
 
 fn message_length(mut body: Vec<u8>, length: i32) -> Vec<u8> {
-    let (at, _) = messages(&body)[1];
+    let Some(&(at, _)) = messages(&body).get(1) else { return body };
     body[at + 4..at + 8].copy_from_slice(&length.to_le_bytes());
     body
 }
@@ -201,7 +201,7 @@ fn bomb(coding: &str) -> Vec<u8> {
 
 /// The messages after the first, twice.
 fn two_batches(body: Vec<u8>) -> Vec<u8> {
-    let second = messages(&body)[1].0;
+    let Some(&(second, _)) = messages(&body).get(1) else { return body };
     let end = (second..body.len()).step_by(8).find(|&at| body[at..].starts_with(b"\xff\xff\xff\xff\0\0\0\0")).unwrap();
     [&body[..end], &body[second..]].concat()
 }

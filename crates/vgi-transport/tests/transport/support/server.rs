@@ -32,6 +32,8 @@ pub enum Answer {
     Stall(Vec<u8>),
     /// These bytes, then a reset.
     Reset(Vec<u8>),
+    /// These bytes; the connection is closed when no other request comes for so long.
+    Last(Vec<u8>, Duration),
     /// These bytes, then those one at a time.
     Drip(Vec<u8>, Vec<u8>, Duration),
 }
@@ -59,7 +61,7 @@ impl Answer {
                 let head = format!("HTTP/1.1 {status} Status\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
                 [head.into_bytes(), body].concat()
             }
-            Self::Raw(bytes) | Self::Stall(bytes) | Self::Reset(bytes) => bytes,
+            Self::Raw(bytes) | Self::Stall(bytes) | Self::Reset(bytes) | Self::Last(bytes, _) => bytes,
             Self::Drip(start, rest, _) => [start, rest].concat(),
         }
     }
@@ -321,6 +323,15 @@ fn serve(stream: &TcpStream, shared: &Shared, handler: &Handler) {
                 }
                 reset(stream);
                 return;
+            }
+            Answer::Last(bytes, pause) => {
+                stream.set_read_timeout(Some(pause.max(Duration::from_millis(1)))).unwrap();
+                let idle = (&*stream).write_all(&bytes).is_err() || !matches!(stream.peek(&mut [0]), Ok(1));
+                stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+                if idle {
+                    return;
+                }
+                Ok(())
             }
             Answer::Drip(start, rest, pause) => (&*stream).write_all(&start).and_then(|()| {
                 rest.iter().try_for_each(|byte| {
