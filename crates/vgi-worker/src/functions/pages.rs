@@ -1,6 +1,7 @@
 //! Output that is a list of stored batches: `combine` writes the list once and splits it into streams, `finalize` walks along it.
 
 use crate::error::{Error, Result};
+use crate::function::Tick;
 use crate::ids::FinalizeId;
 use crate::storage::Store;
 
@@ -41,6 +42,16 @@ pub(crate) fn page(store: &Store, id: &FinalizeId, position: u64) -> Result<Opti
         .ok_or_else(|| Error::Protocol(format!("the stream {id} goes beyond the plan of {}", store.execution())))?;
     let next = (index + 1 < end).then_some(position.saturating_add(1));
     Ok(Some(Page { entry: u64::from_le_bytes(*entry), next }))
+}
+
+/// One turn of a stream along batches of this log.
+pub(crate) fn tick(store: &Store, log: &str, id: &FinalizeId, position: u64) -> Result<Tick<u64>> {
+    let Some(page) = page(store, id, position)? else { return Ok(Tick::end()) };
+    let batch = store.batch(log, page.entry)?;
+    Ok(match page.next {
+        Some(next) => Tick::more(batch, next),
+        None => Tick::last(batch),
+    })
 }
 
 fn number(index: usize) -> Result<u64> {
