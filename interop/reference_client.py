@@ -16,7 +16,17 @@ if protocol:
     VgiProtocol.protocol_name, VgiProtocol.protocol_version = protocol
 logging.disable(logging.CRITICAL)
 
-with Client.from_http(url) as client:
+options = {}
+try:
+    from vgi.http.demo_storage import localhost_only_validator
+    from vgi_rpc import ExternalLocationConfig
+
+    # A server that stores large answers outside of its replies serves them without TLS on loopback.
+    options["external_location"] = ExternalLocationConfig(url_validator=localhost_only_validator)
+except ImportError:
+    pass
+
+with Client.from_http(url, **options) as client:
     attached = client.catalog_attach(name=catalog, options={}, data_version_spec=None, implementation_version=None)
     opaque = attached.attach_opaque_data
     for schema in client.schemas(attach_opaque_data=opaque):
