@@ -240,4 +240,64 @@ mod tests {
         }
         assert_eq!(many.finish().len(), 5_000_000);
     }
+
+    /// Takes a request of any length, then answers with so many zeros.
+    fn sink(listener: &std::net::TcpListener, answer: usize) -> usize {
+        use std::io::{Read, Write};
+
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut piece = vec![0; 1 << 20];
+        let mut head = Vec::new();
+        let body = loop {
+            let read = stream.read(&mut piece).unwrap();
+            head.extend_from_slice(&piece[..read]);
+            if let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
+            }
+        };
+        let text = String::from_utf8_lossy(&head[..body]).to_lowercase();
+        let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let length: usize = length.trim().parse().unwrap();
+        let mut got = head.len() - body;
+        while got < length {
+            got += stream.read(&mut piece).unwrap();
+        }
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {answer}\r\n\r\n").unwrap();
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..answer / zeros.len() {
+            stream.write_all(&zeros).unwrap();
+        }
+        got
+    }
+
+    #[test]
+    #[ignore = "moves 5 GiB; run with --release"]
+    fn bodies_above_two_gibibytes_pass_in_both_directions() {
+        const LENGTH: usize = (2 << 30) + (300 << 20);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || sink(&listener, LENGTH));
+        // the pieces share one allocation
+        let piece = Bytes::from(vec![1; 4 << 20]);
+        let mut body = Segments::new();
+        (0..LENGTH / piece.len()).for_each(|_| body.push(piece.clone()));
+        assert_eq!(body.len(), LENGTH);
+        let options = crate::Options { max_response_bytes: 3 << 30, ..crate::Options::default() };
+        let request = Request {
+            client: ClientKey::new(false, true, &options),
+            url: url.parse().unwrap(),
+            headers: HeaderMap::new(),
+            body: Some(body),
+            clocks: Clocks::from(&options),
+            max_response_bytes: options.max_response_bytes,
+            repeat: Repeat::Unsent,
+            retries: Retries::from(&options),
+            keep_body: false,
+            plain: None,
+            put: false,
+            upload: None,
+        };
+        let reply = crate::flight::Flight::start(request).unwrap().wait(&crate::NeverInterrupted).unwrap();
+        assert_eq!((server.join().unwrap(), reply.body.len()), (LENGTH, LENGTH));
+    }
 }

@@ -200,3 +200,47 @@ fn log_lines_reach_the_sink() {
     drop(fed(&server, &options, &[&[1], &[2]]));
     assert_eq!(*sink.0.lock().unwrap(), ["process echo INFO processing", "process echo INFO processing"]);
 }
+
+#[test]
+#[ignore = "needs 6 GB of memory; run with --release"]
+fn a_turn_above_two_gibibytes_is_read() {
+    const ROWS: usize = 300_000_000;
+    let column = Arc::new(arrow_array::Int64Array::from_iter_values(0..i64::try_from(ROWS).unwrap()));
+    let batch = arrow_array::RecordBatch::try_new(crate::support::schema(), vec![column]).unwrap();
+    let mut writer = vgi_wire::server::ReplyWriter::new(crate::support::schema(), "s", None).unwrap();
+    writer.data(&batch).unwrap();
+    let body = writer.finish().unwrap();
+    drop(batch);
+    assert!(body.len() > 2 << 30);
+    let server = Vgi::current().start_with(move |name, _| {
+        let kind = "Content-Type: application/vnd.apache.arrow.stream";
+        let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n", body.len());
+        (name == "exchange").then(|| Answer::Pieces(head.into_bytes(), body.clone()))
+    });
+    let options = Options { max_response_bytes: 3 << 30, ..Options::default() };
+    let (execution, streams) = fed(&server, &options, &[&[1], &[2]]);
+    let mut stream = execution.open_stream(streams[0].clone()).unwrap();
+    assert_eq!(stream.next(&NeverInterrupted).unwrap().unwrap().num_rows(), 1);
+    let batch = stream.next(&NeverInterrupted).unwrap().unwrap();
+    assert_eq!(batch.num_rows(), ROWS);
+    assert_eq!(batch.column(0).as_primitive::<Int64Type>().value(ROWS - 1), i64::try_from(ROWS).unwrap() - 1);
+    assert!(stream.next(&NeverInterrupted).unwrap().is_none());
+    // under the usual bound it is refused by its announcement
+    let (execution, streams) = fed(&server, &Options::default(), &[&[1], &[2]]);
+    let mut stream = execution.open_stream(streams[0].clone()).unwrap();
+    assert!(stream.next(&NeverInterrupted).unwrap().is_some());
+    assert_eq!(stream.next(&NeverInterrupted).unwrap_err().kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn a_chunk_above_two_gibibytes_is_refused_with_a_sentence() {
+    let server = Vgi::current().start();
+    let execution = started(&server, &Options::default());
+    // the pieces share one allocation, which is never read
+    let piece = bytes::Bytes::from(vec![0; 64 << 20]);
+    let mut chunk = vgi_wire::ipc::Segments::new();
+    (0..33).for_each(|_| chunk.push(piece.clone()));
+    let error = execution.process(chunk, None).unwrap_err();
+    assert_eq!((error.kind(), error.phase()), (ErrorKind::Limit, Phase::Process), "{error}");
+    assert_eq!(server.count("table_buffering_process"), 0);
+}

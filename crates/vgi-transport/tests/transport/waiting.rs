@@ -126,3 +126,46 @@ fn many_requests_are_in_flight_at_once() {
     }
     assert!(start.elapsed() < Duration::from_millis(16 * 150 / 2), "{:?}", start.elapsed());
 }
+
+/// A listener whose queue is full: the system answers no further connection.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_connect_clock_names_itself() {
+    use socket2::{Domain, Socket, Type};
+
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(1).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let queued: Vec<_> = (0..16)
+        .map_while(|_| std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok())
+        .collect();
+    assert!(queued.len() < 16, "the queue is full");
+    let options = Options { connect_timeout: Duration::from_millis(300), ..Options::default() };
+    let location = vgi_transport::Location::parse(&format!("http://{address}")).unwrap();
+    let start = Instant::now();
+    let error = vgi_transport::attach(&location, "cat", &options, &NeverInterrupted).unwrap_err();
+    assert_eq!((error.kind(), error.phase()), (ErrorKind::Timeout, Phase::Connect), "{error}");
+    assert!(error.to_string().ends_with("no connection within 300ms (connect timeout)"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_slow_reply_that_moves_is_not_an_error() {
+    assert_eq!(Options::default().total_timeout, None);
+    let vgi = Vgi::current();
+    let server = Server::start(move |request| {
+        let whole = vgi.answer(request).wire();
+        if !request.path.ends_with("/bind") {
+            return Answer::Pieces(whole, vgi_wire::ipc::Segments::new());
+        }
+        let (start, rest) = whole.split_at(whole.len() - 40);
+        Answer::Drip(start.to_vec(), rest.to_vec(), Duration::from_millis(50))
+    });
+    let clock = Duration::from_millis(1500);
+    let options = Options { no_progress_timeout: clock, first_byte_timeout: clock, ..Options::default() };
+    let attachment = attached(&server, &options).unwrap();
+    let start = Instant::now();
+    bind(&attachment).unwrap();
+    assert!(start.elapsed() > clock, "longer than each clock");
+}

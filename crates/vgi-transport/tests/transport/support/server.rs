@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use vgi_wire::ipc::Segments;
+
 /// A request as it stood on the wire.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -32,6 +34,8 @@ pub enum Answer {
     Stall(Vec<u8>),
     /// These bytes, then a reset.
     Reset(Vec<u8>),
+    /// A head, then a body that is not copied.
+    Pieces(Vec<u8>, Segments),
     /// These bytes; the connection is closed when no other request comes for so long.
     Last(Vec<u8>, Duration),
     /// These bytes, then those one at a time.
@@ -62,6 +66,7 @@ impl Answer {
                 [head.into_bytes(), body].concat()
             }
             Self::Raw(bytes) | Self::Stall(bytes) | Self::Reset(bytes) | Self::Last(bytes, _) => bytes,
+            Self::Pieces(head, body) => [head, body.to_bytes().to_vec()].concat(),
             Self::Drip(start, rest, _) => [start, rest].concat(),
         }
     }
@@ -332,6 +337,10 @@ fn serve(stream: &TcpStream, shared: &Shared, handler: &Handler) {
                     return;
                 }
                 Ok(())
+            }
+            Answer::Pieces(head, body) => {
+                let mut pieces = std::iter::once(&*head).chain(body.iter().map(|piece| &**piece));
+                pieces.try_for_each(|piece| (&*stream).write_all(piece))
             }
             Answer::Drip(start, rest, pause) => (&*stream).write_all(&start).and_then(|()| {
                 rest.iter().try_for_each(|byte| {
