@@ -62,7 +62,7 @@ impl Exchange<'_> {
         let request = InitRequest::from_blob(blob.clone())?;
         match (request.phase, request.execution_id.clone()) {
             (Phase::TableBufferingFinalize, _) => self.open_stream(&request),
-            (Phase::TableBuffering, None) => self.begin(&request, blob),
+            (Phase::TableBuffering, None) => self.begin(blob),
             (Phase::TableBuffering, Some(id)) => {
                 // a secondary init: the execution is there for all requests already
                 let execution = self.execution(ExecutionId::new(id), None, Bytes::new())?;
@@ -71,10 +71,10 @@ impl Exchange<'_> {
         }
     }
 
-    fn begin(&self, request: &InitRequest, blob: Bytes) -> Result<Answer, Fault> {
+    fn begin(&self, blob: Bytes) -> Result<Answer, Fault> {
         self.server.sweep()?;
         let id = ExecutionId::from(random_id().to_vec());
-        let execution = self.assemble(id.clone(), request, None, Bytes::new())?;
+        let execution = self.assemble(id.clone(), blob.clone(), None, Bytes::new())?;
         let storage = &self.server.storage;
         storage.begin(&id).map_err(Error::from)?;
         let begun = storage.put(&id, INIT, blob).map_err(Error::from);
@@ -134,16 +134,17 @@ impl Exchange<'_> {
     ) -> Result<Execution, Fault> {
         let stored = self.server.storage.get(&id, INIT).map_err(Error::from)?;
         let stored = stored.ok_or_else(|| Error::from(StorageError::UnknownExecution(id.clone())))?;
-        self.assemble(id, &InitRequest::from_blob(stored)?, batch_index, input_blob)
+        self.assemble(id, stored, batch_index, input_blob)
     }
 
     fn assemble(
         &self,
         id: ExecutionId,
-        init: &InitRequest,
+        init_blob: Bytes,
         batch_index: Option<i64>,
         input_blob: Bytes,
     ) -> Result<Execution, Fault> {
+        let init = InitRequest::from_blob(init_blob.clone())?;
         let bind = BindRequest::from_blob(init.bind_call.clone())?;
         self.check_attachment(bind.attach_opaque_data.as_ref())?;
         let function = self.server.catalog.function(&bind.schema_path, &bind.function_name)?;
@@ -154,7 +155,7 @@ impl Exchange<'_> {
             input_schema: bind.input_schema,
             output_schema: Arc::clone(&output_schema),
             projection,
-            filters: filters(init.pushdown_filters.clone(), function.as_ref(), &output_schema)?,
+            filters: filters(&init, init_blob, function.as_ref(), &output_schema)?,
             batch_index,
             input_blob,
             logger: self.logger.clone(),
@@ -190,15 +191,20 @@ fn projection(ids: Option<&[i64]>, function: &dyn Registered, schema: &Schema) -
     ids.iter().map(column).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// The filters, of a function that takes them.
-fn filters(blob: Option<Bytes>, function: &dyn Registered, schema: &SchemaRef) -> Result<Vec<Predicate>> {
-    if function.spec().flags.filters == Filters::Unsupported {
+/// The filters, of a function that takes them. Their sets may stand beside them in the record of init.
+fn filters(
+    init: &InitRequest,
+    init_blob: Bytes,
+    function: &dyn Registered,
+    schema: &SchemaRef,
+) -> Result<Vec<Predicate>> {
+    let filters = init.pushdown_filters.clone().filter(|filters| !filters.is_empty());
+    let Some(filters) = filters.filter(|_| function.spec().flags.filters != Filters::Unsupported) else {
         return Ok(Vec::new());
-    }
-    match blob.filter(|blob| !blob.is_empty()) {
-        Some(blob) => filter::decode(blob, schema).map_err(|error| Error::Protocol(error.to_string())),
-        None => Ok(Vec::new()),
-    }
+    };
+    InitRequest::join_keys(init_blob)
+        .and_then(|join_keys| filter::decode_with_join_keys(filters, &join_keys, schema))
+        .map_err(|error| Error::Protocol(error.to_string()))
 }
 
 /// Clients must keep to the schema that they bound with; a function could only guess what else to do.
