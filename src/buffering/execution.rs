@@ -30,6 +30,8 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(20);
 pub(super) struct Shared {
     pub(super) plan: Arc<Plan>,
     pub(super) observer: Arc<Observer>,
+    /// Requests numbered so far, where the sink counts.
+    pub(super) counted: AtomicU64,
     stream_count: AtomicUsize,
     finished_streams: AtomicUsize,
     state: Mutex<State>,
@@ -70,6 +72,7 @@ impl Execution {
         let shared = Shared {
             plan: Arc::clone(&plan.inner),
             observer: Arc::new(Observer::new(plan.inner.call.clone())),
+            counted: AtomicU64::new(0),
             stream_count: AtomicUsize::new(0),
             finished_streams: AtomicUsize::new(0),
             state: Mutex::default(),

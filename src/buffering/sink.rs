@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use vgi_transport::{Interrupt, Pending};
 use vgi_wire::methods::ProcessReply;
@@ -47,20 +48,19 @@ struct InFlight {
 struct Numbering {
     /// DuckDB's batch that the chunks in the exporter belong to.
     batch: u64,
-    /// Requests sent of this batch (of the whole input when the sink counts).
+    /// Requests sent of this batch.
     requests: u64,
 }
 
 impl Numbering {
-    /// The index of the next request.
-    fn next(&mut self, mode: SinkMode) -> Result<Option<i64>, Error> {
-        let request = self.requests;
-        self.requests += 1;
+    /// The index of the next request. The parts of a UNION ALL have a sink thread each, so the sink that counts does so for all of them.
+    fn next(&mut self, mode: SinkMode, counted: &AtomicU64) -> Result<Option<i64>, Error> {
         let index = match mode {
             SinkMode::Parallel | SinkMode::Serial => return Ok(None),
-            SinkMode::Counted => i64::try_from(request).ok(),
-            SinkMode::Indexed => wire_batch_index(self.batch, request),
+            SinkMode::Counted => i64::try_from(counted.fetch_add(1, Ordering::Relaxed)).ok(),
+            SinkMode::Indexed => wire_batch_index(self.batch, self.requests),
         };
+        self.requests += 1;
         let too_large =
             || Error::new(ExceptionClass::NotImplemented, "the input has more batches than a batch index can number");
         index.map(Some).ok_or_else(too_large)
@@ -150,7 +150,7 @@ impl SinkThread {
             while self.in_flight.len() >= self.shared.plan.window {
                 self.await_oldest(interrupt)?;
             }
-            let batch_index = self.numbering.next(self.shared.plan.mode)?;
+            let batch_index = self.numbering.next(self.shared.plan.mode, &self.shared.counted)?;
             let bytes = piece.payload.len();
             let pending = remote.process(piece.payload, batch_index)?;
             self.shared.observer.counters.sent.add(piece.rows);
