@@ -32,4 +32,4 @@ pub use context::{BindContext, Context};
 pub use error::{Error, Result};
 pub use function::{Bound, BufferingFunction, Example, Filters, Flags, FunctionSpec, Tick};
 pub use ids::{ExecutionId, FinalizeId, StateId};
-pub use server::{Handle, Options, Stats, serve};
+pub use server::{Credential, Handle, Options, Stats, serve};

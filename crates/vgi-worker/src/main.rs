@@ -2,14 +2,15 @@
 #![forbid(unsafe_code)]
 
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
-use vgi_worker::{Handle, Options, functions};
+use vgi_worker::storage::Backend;
+use vgi_worker::{Credential, Handle, Options, functions};
 
 /// Serves buffered functions to VGI clients.
 #[derive(Debug, Parser)]
@@ -33,6 +34,15 @@ struct Serve {
     /// Port to listen on; 0 takes any free one.
     #[arg(long, default_value_t = 9000)]
     port: u16,
+    /// Address and port to listen on, in one.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["host", "port"])]
+    listen: Option<SocketAddr>,
+    /// Where the state of executions is kept: `memory`, for one process, or `sqlite:PATH`, which the processes of a machine share.
+    #[arg(long, value_name = "URL", default_value = "memory")]
+    storage: Backend,
+    /// Ask clients for a bearer token of this file, which has lines of the form `NAME TOKEN`.
+    #[arg(long, value_name = "PATH")]
+    tokens: Option<PathBuf>,
     /// Also serve the functions that only tests need.
     #[arg(long)]
     test_functions: bool,
@@ -65,8 +75,10 @@ fn main() -> ExitCode {
 
 fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
-        host: serve.host,
-        port: serve.port,
+        host: serve.listen.map_or(serve.host, |address| address.ip()),
+        port: serve.listen.map_or(serve.port, |address| address.port()),
+        storage: serve.storage.clone(),
+        credentials: serve.tokens.as_deref().map(credentials).transpose()?.unwrap_or_default(),
         max_request_bytes: serve.max_request_bytes,
         state_ttl: Duration::from_secs(serve.state_ttl),
         ..Options::default()
@@ -85,6 +97,22 @@ fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
         server.shutdown();
         Ok(())
     })
+}
+
+/// A file without a token would let everybody in, which nobody who names one wants.
+fn credentials(path: &Path) -> Result<Vec<Credential>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let credentials = lines.map(|line| {
+        let (principal, token) = line.split_once(' ').ok_or("a line has not the form NAME TOKEN")?;
+        Ok(Credential { principal: principal.to_owned(), token: token.trim().to_owned() })
+    });
+    let credentials: Vec<_> =
+        credentials.collect::<Result<_, &str>>().map_err(|error| format!("{}: {error}", path.display()))?;
+    if credentials.is_empty() {
+        return Err(format!("{}: there is no token in it", path.display()));
+    }
+    Ok(credentials)
 }
 
 fn announce(server: &Handle, port_file: Option<&Path>) -> std::io::Result<()> {

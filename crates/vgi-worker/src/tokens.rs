@@ -20,6 +20,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind's own text has no zero byte, so no principal makes one kind look like another.
+    fn context_for(self, principal: &str) -> Vec<u8> {
+        [self.context(), b"\0", principal.as_bytes()].concat()
+    }
+
     fn context(self) -> &'static [u8] {
         match self {
             Self::Call => b"vgi-worker stream call 1",
@@ -55,32 +60,38 @@ impl Sealer {
     /// A sealer with a new random key.
     #[must_use]
     pub fn random(lifetime: Duration) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(&Key::<XChaCha20Poly1305>::generate()), lifetime }
+        Self::new(random_key(), lifetime)
     }
 
-    /// Seals content into base64 text.
+    /// A sealer with a key that other processes have too.
+    #[must_use]
+    pub fn new(key: [u8; 32], lifetime: Duration) -> Self {
+        Self { cipher: XChaCha20Poly1305::new(&Key::<XChaCha20Poly1305>::from(key)), lifetime }
+    }
+
+    /// Seals content into base64 text, for this principal alone.
     ///
     /// # Errors
     /// When the content cannot be written.
-    pub fn seal<T: Serialize>(&self, kind: Kind, content: &T) -> Result<String, TokenError> {
+    pub fn seal<T: Serialize>(&self, kind: Kind, principal: &str, content: &T) -> Result<String, TokenError> {
         let expiry = since_epoch().saturating_add(self.lifetime);
         let expiry = u64::try_from(expiry.as_millis()).map_err(|_| TokenError::Sealing)?;
         let mut plain = expiry.to_le_bytes().to_vec();
         serde_json::to_writer(&mut plain, content).map_err(|_| TokenError::Sealing)?;
         let nonce = XNonce::generate();
-        let payload = Payload { msg: &plain, aad: kind.context() };
+        let payload = Payload { msg: &plain, aad: &kind.context_for(principal) };
         let sealed = self.cipher.encrypt(&nonce, payload).map_err(|_| TokenError::Sealing)?;
         Ok(STANDARD.encode([nonce.as_slice(), sealed.as_slice()].concat()))
     }
 
-    /// Opens a token of this kind.
+    /// Opens a token of this kind and principal.
     ///
     /// # Errors
-    /// When it was not sealed here as this kind, was changed, or has expired.
-    pub fn open<T: DeserializeOwned>(&self, kind: Kind, token: &str) -> Result<T, TokenError> {
+    /// When it was not sealed here as this kind and for this principal, was changed, or has expired.
+    pub fn open<T: DeserializeOwned>(&self, kind: Kind, principal: &str, token: &str) -> Result<T, TokenError> {
         let bytes = STANDARD.decode(token).map_err(|_| TokenError::Invalid)?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(TokenError::Invalid)?;
-        let payload = Payload { msg: sealed, aad: kind.context() };
+        let payload = Payload { msg: sealed, aad: &kind.context_for(principal) };
         let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| TokenError::Invalid)?;
         let (expiry, content) = plain.split_first_chunk::<EXPIRY>().ok_or(TokenError::Invalid)?;
         if since_epoch() >= Duration::from_millis(u64::from_le_bytes(*expiry)) {
@@ -88,6 +99,11 @@ impl Sealer {
         }
         serde_json::from_slice(content).map_err(|_| TokenError::Invalid)
     }
+}
+
+/// A new key.
+pub(crate) fn random_key() -> [u8; 32] {
+    Key::<XChaCha20Poly1305>::generate().into()
 }
 
 /// Sixteen random bytes: enough that no two executions of any worker share them.
@@ -108,40 +124,58 @@ mod tests {
     #[test]
     fn what_was_sealed_is_opened() {
         let sealer = Sealer::random(HOUR);
-        let token = sealer.seal(Kind::Cursor, &("position", 7)).unwrap();
-        assert_eq!(sealer.open::<(String, u64)>(Kind::Cursor, &token).unwrap(), ("position".to_owned(), 7));
-        assert_ne!(token, sealer.seal(Kind::Cursor, &("position", 7)).unwrap());
+        let token = sealer.seal(Kind::Cursor, "", &("position", 7)).unwrap();
+        assert_eq!(sealer.open::<(String, u64)>(Kind::Cursor, "", &token).unwrap(), ("position".to_owned(), 7));
+        assert_ne!(token, sealer.seal(Kind::Cursor, "", &("position", 7)).unwrap());
     }
 
     #[test]
     fn every_changed_byte_is_noticed() {
         let sealer = Sealer::random(HOUR);
-        let bytes = STANDARD.decode(sealer.seal(Kind::Call, &1).unwrap()).unwrap();
+        let bytes = STANDARD.decode(sealer.seal(Kind::Call, "", &1).unwrap()).unwrap();
         for position in 0..bytes.len() {
             let mut forged = bytes.clone();
             forged[position] ^= 1;
             assert_eq!(
-                sealer.open::<u64>(Kind::Call, &STANDARD.encode(&forged)),
+                sealer.open::<u64>(Kind::Call, "", &STANDARD.encode(&forged)),
                 Err(TokenError::Invalid),
                 "{position}"
             );
-            assert_eq!(sealer.open::<u64>(Kind::Call, &STANDARD.encode(&bytes[..position])), Err(TokenError::Invalid));
+            assert_eq!(
+                sealer.open::<u64>(Kind::Call, "", &STANDARD.encode(&bytes[..position])),
+                Err(TokenError::Invalid)
+            );
         }
     }
 
     #[test]
     fn a_token_of_another_kind_or_key_is_refused() {
         let sealer = Sealer::random(HOUR);
-        let token = sealer.seal(Kind::Call, &1).unwrap();
-        assert_eq!(sealer.open::<u64>(Kind::Cursor, &token), Err(TokenError::Invalid));
-        assert_eq!(Sealer::random(HOUR).open::<u64>(Kind::Call, &token), Err(TokenError::Invalid));
-        assert_eq!(sealer.open::<u64>(Kind::Call, "not base64!"), Err(TokenError::Invalid));
+        let token = sealer.seal(Kind::Call, "", &1).unwrap();
+        assert_eq!(sealer.open::<u64>(Kind::Cursor, "", &token), Err(TokenError::Invalid));
+        assert_eq!(Sealer::random(HOUR).open::<u64>(Kind::Call, "", &token), Err(TokenError::Invalid));
+        assert_eq!(sealer.open::<u64>(Kind::Call, "", "not base64!"), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_token_is_its_principals_own() {
+        let sealer = Sealer::random(HOUR);
+        let token = sealer.seal(Kind::Call, "ann", &1).unwrap();
+        assert_eq!(sealer.open::<u64>(Kind::Call, "ann", &token), Ok(1));
+        assert_eq!(sealer.open::<u64>(Kind::Call, "bob", &token), Err(TokenError::Invalid));
+        assert_eq!(sealer.open::<u64>(Kind::Call, "", &token), Err(TokenError::Invalid));
+    }
+
+    #[test]
+    fn a_key_that_is_shared_opens_the_others_tokens() {
+        let token = Sealer::new([3; 32], HOUR).seal(Kind::Call, "", &1).unwrap();
+        assert_eq!(Sealer::new([3; 32], HOUR).open::<u64>(Kind::Call, "", &token), Ok(1));
     }
 
     #[test]
     fn an_old_token_is_refused() {
         let sealer = Sealer::random(Duration::ZERO);
-        let token = sealer.seal(Kind::Cursor, &1).unwrap();
-        assert_eq!(sealer.open::<u64>(Kind::Cursor, &token), Err(TokenError::Expired));
+        let token = sealer.seal(Kind::Cursor, "", &1).unwrap();
+        assert_eq!(sealer.open::<u64>(Kind::Cursor, "", &token), Err(TokenError::Expired));
     }
 }

@@ -182,7 +182,8 @@ fn the_catalog_is_listed() {
     let client = Client::new(&server);
     let protocols = client.post("vgi_rpc.Reflection.v1/list_protocols", list_protocols_body().unwrap());
     let protocols = protocol_entries(&vgi_wire::reply::read_unary(protocols.body).unwrap()).unwrap();
-    assert_eq!((protocols[0].protocol.as_str(), protocols[0].version.as_str()), ("vgi.v2", "2.2.0"));
+    let protocols: Vec<_> = protocols.iter().map(|entry| (entry.protocol.as_str(), entry.version.as_str())).collect();
+    assert_eq!(protocols, [("vgi.v2", "2.2.0"), ("vgi.v3", "3.0.0")]);
 
     let attached = client.attach("example").unwrap();
     assert_eq!(attached.default_schema, "main");

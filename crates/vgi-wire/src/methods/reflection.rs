@@ -53,19 +53,21 @@ pub fn protocol_entries(reply: &UnaryReply) -> Result<Vec<ProtocolEntry>, WireEr
 ///
 /// # Errors
 /// Never in practice.
-pub fn list_protocols_blob(server_id: &str, entry: &ProtocolEntry) -> Result<Segments, WireError> {
-    let protocol = RecordBuilder::new()
-        .text("protocol", &entry.protocol)
-        .text("protocol_version", &entry.version)
-        .text("protocol_hash", "")
-        .flag("deprecated", false)
-        .text("deprecation_message", "")
-        .texts::<&str>("features", &[]);
+pub fn list_protocols_blob(server_id: &str, entries: &[ProtocolEntry]) -> Result<Segments, WireError> {
+    let protocol = |entry: &ProtocolEntry| {
+        RecordBuilder::new()
+            .text("protocol", &entry.protocol)
+            .text("protocol_version", &entry.version)
+            .text("protocol_hash", "")
+            .flag("deprecated", false)
+            .text("deprecation_message", "")
+            .texts::<&str>("features", &[])
+    };
     RecordBuilder::new()
         .text("server_id", server_id)
         .text("server_version", env!("CARGO_PKG_VERSION"))
         .text("request_version", meta::REQUEST_VERSION_VALUE)
-        .structs("protocols", vec![protocol])?
+        .structs("protocols", entries.iter().map(protocol).collect())?
         .finish(&[])
 }
 

@@ -9,8 +9,9 @@ use vgi_wire::server::{Call, decode_call, decode_turn, error_body, result_body};
 
 use crate::error::{Error, Result};
 use crate::server::fault::Fault;
-use crate::server::route::Route;
-use crate::server::{Exchange, PROTOCOL, PROTOCOL_VERSION, budget, gate};
+use crate::server::protocol::PROTOCOLS;
+use crate::server::route::{Place, Route};
+use crate::server::{Exchange, budget, gate};
 
 /// A reply.
 #[derive(Debug)]
@@ -36,14 +37,14 @@ impl Answer {
 
 impl Exchange<'_> {
     /// The reply to a call, whatever it is.
-    pub(super) fn answer(&self, route: Route, body: Bytes) -> Answer {
-        let answered = match route {
+    pub(super) fn answer(&self, place: Place, body: Bytes) -> Answer {
+        let answered = match place.route {
             Route::Turn => self.turn(body),
-            Route::Open => Self::admit(route, body).and_then(|call| self.open(&call)),
+            Route::Open => Self::admit(place, body).and_then(|call| self.open(&call)),
             Route::Unary(method) => {
-                Self::admit(route, body).and_then(|call| self.unary(method, &call)).map(Answer::success)
+                Self::admit(place, body).and_then(|call| self.unary(method, &call)).map(Answer::success)
             }
-            Route::ListProtocols => Self::admit(route, body).and_then(|_| self.protocols()).map(Answer::success),
+            Route::ListProtocols => Self::admit(place, body).and_then(|_| self.protocols()).map(Answer::success),
         };
         let affordable = answered.and_then(|answer| {
             budget::check(budget::tighter(self.budget, answer.budget), answer.body.len())?;
@@ -71,15 +72,17 @@ impl Exchange<'_> {
     }
 
     /// The call in the body, if it may be answered.
-    fn admit(route: Route, body: Bytes) -> Result<Call, Fault> {
+    fn admit(place: Place, body: Bytes) -> Result<Call, Fault> {
         let call = decode_call(body)?;
-        gate::check(route, &call)?;
+        gate::check(place, &call)?;
         Ok(call)
     }
 
     fn protocols(&self) -> Result<Segments, Fault> {
-        let entry = ProtocolEntry { protocol: PROTOCOL.to_owned(), version: PROTOCOL_VERSION.to_owned() };
-        self.result(list_protocols_blob(&self.server.id, &entry))
+        let entries = PROTOCOLS
+            .each_ref()
+            .map(|protocol| ProtocolEntry { protocol: protocol.name.to_owned(), version: protocol.version.to_owned() });
+        self.result(list_protocols_blob(&self.server.id, &entries))
     }
 
     fn unary(&self, method: Method, call: &Call) -> Result<Segments, Fault> {

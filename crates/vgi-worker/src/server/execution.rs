@@ -29,6 +29,9 @@ use crate::tokens::random_id;
 /// Where the storage keeps what later requests need of the init request.
 const INIT: &str = "\0init";
 
+/// Where the storage keeps whose execution it is.
+const OWNER: &str = "\0owner";
+
 /// An execution as a later request finds it in the storage.
 pub(super) struct Execution {
     pub(super) function: Arc<dyn Registered>,
@@ -77,7 +80,8 @@ impl Exchange<'_> {
         let execution = self.assemble(id.clone(), blob.clone(), None, Bytes::new())?;
         let storage = &self.server.storage;
         storage.begin(&id).map_err(Error::from)?;
-        let begun = storage.put(&id, INIT, blob).map_err(Error::from);
+        let owner = Bytes::copy_from_slice(self.principal.as_bytes());
+        let begun = storage.put(&id, OWNER, owner).and_then(|()| storage.put(&id, INIT, blob)).map_err(Error::from);
         let begun =
             begun.and_then(|()| guarded(|| execution.function.init(execution.values.clone(), &execution.scope)));
         if let Err(error) = begun {
@@ -121,8 +125,24 @@ impl Exchange<'_> {
     pub(super) fn destroy(&self, call: &Call) -> Result<Segments, Fault> {
         self.server.counters.destructor_calls.add(1);
         let request = ExecutionRef::from_blob(call.request_blob()?)?;
-        self.server.storage.end(&ExecutionId::new(request.execution_id)).map_err(Error::from)?;
+        let id = ExecutionId::new(request.execution_id);
+        match self.check_owner(&id) {
+            Ok(()) => {
+                self.server.storage.end(&id).map_err(Error::from)?;
+            }
+            Err(StorageError::UnknownExecution(_)) => {}
+            Err(error) => return Err(Error::from(error).into()),
+        }
         self.result(acknowledgement())
+    }
+
+    /// To all but its owner an execution does not exist.
+    fn check_owner(&self, id: &ExecutionId) -> Result<(), StorageError> {
+        let owner = self.server.storage.get(id, OWNER)?;
+        if owner.is_some_and(|owner| owner == self.principal.as_bytes()) {
+            return Ok(());
+        }
+        Err(StorageError::UnknownExecution(id.clone()))
     }
 
     /// The execution of a later request.
@@ -132,6 +152,7 @@ impl Exchange<'_> {
         batch_index: Option<i64>,
         input_blob: Bytes,
     ) -> Result<Execution, Fault> {
+        self.check_owner(&id).map_err(Error::from)?;
         let stored = self.server.storage.get(&id, INIT).map_err(Error::from)?;
         let stored = stored.ok_or_else(|| Error::from(StorageError::UnknownExecution(id.clone())))?;
         self.assemble(id, stored, batch_index, input_blob)

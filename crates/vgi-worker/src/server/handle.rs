@@ -67,9 +67,9 @@ impl Drop for Handle {
 /// Serves a catalog, on threads of its own, until the handle is dropped.
 ///
 /// # Errors
-/// When the address cannot be listened on, or no thread can be started.
+/// When the address cannot be listened on, the storage cannot be opened, or no thread can be started.
 pub fn serve(catalog: Catalog, options: Options) -> io::Result<Handle> {
-    let server = Arc::new(Server::new(catalog, options));
+    let server = Arc::new(Server::new(catalog, options).map_err(io::Error::other)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("vgi-worker-io")

@@ -12,8 +12,9 @@ use crate::log::Logger;
 use crate::server::answer::Answer;
 use crate::server::body::{self, Coding};
 use crate::server::fault::Fault;
-use crate::server::route::Route;
-use crate::server::{Exchange, PROTOCOL, Server, budget, hexadecimal};
+use crate::server::protocol::PROTOCOLS;
+use crate::server::route::Place;
+use crate::server::{Exchange, Server, auth, budget, hexadecimal};
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 
@@ -22,17 +23,27 @@ pub(super) async fn handle(State(server): State<Arc<Server>>, request: Request<B
     let request_id = request_id(request.headers());
     let mut response = match (request.method(), request.uri().path()) {
         (&Method::GET | &Method::HEAD | &Method::OPTIONS, "/health") => health(&server),
+        _ => match auth::principal(&server.options.credentials, request.headers()).map(str::to_owned) {
+            Ok(principal) => answer(&server, request, &request_id, &principal).await,
+            Err(refusal) => auth::refuse(refusal),
+        },
+    };
+    stamp(&server, response.headers_mut(), &request_id);
+    response
+}
+
+/// Answers a request that was let in.
+async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, principal: &str) -> Response<Body> {
+    match (request.method(), request.uri().path()) {
         (&Method::GET, "/stats") => json_response(StatusCode::OK, &json!(server.stats())),
-        (&Method::POST, _) => post(&server, request, &request_id).await,
+        (&Method::POST, _) => post(server, request, request_id, principal).await,
         _ => {
             let mut response =
                 json_response(StatusCode::METHOD_NOT_ALLOWED, &json!({"title": "405 Method Not Allowed"}));
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             response
         }
-    };
-    stamp(&server, response.headers_mut(), &request_id);
-    response
+    }
 }
 
 /// What every reply says about this server.
@@ -55,50 +66,53 @@ fn request_id(headers: &HeaderMap) -> String {
 }
 
 fn health(server: &Server) -> Response<Body> {
-    let mut response =
-        json_response(StatusCode::OK, &json!({"status": "ok", "server_id": server.id, "protocol": PROTOCOL}));
+    let [protocol, ..] = &PROTOCOLS;
+    let document = json!({"status": "ok", "server_id": server.id, "protocol": protocol.name});
+    let mut response = json_response(StatusCode::OK, &document);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
     response
 }
 
-fn json_response(status: StatusCode, value: &serde_json::Value) -> Response<Body> {
+pub(super) fn json_response(status: StatusCode, value: &serde_json::Value) -> Response<Body> {
     let mut response = Response::new(Body::from(value.to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str) -> Response<Body> {
+async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, principal: &str) -> Response<Body> {
     let logger = Logger::default();
     let refuse = |fault: Fault| {
-        let exchange = Exchange { server, request_id, logger: &logger, budget: None };
+        let exchange = Exchange { server, request_id, principal, logger: &logger, budget: None };
         server.counters.errors.add(1);
         arrow_response(exchange.refuse(fault), None)
     };
-    let Some(route) = Route::of(request.uri().path()) else {
+    let Some(place) = Place::of(request.uri().path()) else {
         return json_response(StatusCode::NOT_FOUND, &json!({"title": "404 Not Found"}));
     };
     let (head, body) = request.into_parts();
     let limit = server.options.body_limit();
     let read = async {
-        let route = route?;
+        let place = place?;
         check_type(&head.headers)?;
         let coding = Coding::of(&head.headers)?;
         let announced = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let budget = budget::of(&head.headers)?;
-        Ok((route, coding, budget, body::read(body, announced, limit).await?))
+        Ok((place, coding, budget, body::read(body, announced, limit).await?))
     };
-    let (route, coding, budget, bytes) = match read.await {
+    let (place, coding, budget, bytes) = match read.await {
         Ok(read) => read,
         Err(fault) => return refuse(fault),
     };
     let wanted = body::wanted_coding(&head.headers);
     let task = {
-        let (server, logger, request_id) = (Arc::clone(server), logger.clone(), request_id.to_owned());
+        let (server, logger) = (Arc::clone(server), logger.clone());
+        let (request_id, principal) = (request_id.to_owned(), principal.to_owned());
         move || {
-            let exchange = Exchange { server: &server, request_id: &request_id, logger: &logger, budget };
+            let exchange =
+                Exchange { server: &server, request_id: &request_id, principal: &principal, logger: &logger, budget };
             let mut answer = match coding.decode(bytes, limit) {
-                Ok(plain) => exchange.answer(route, plain),
+                Ok(plain) => exchange.answer(place, plain),
                 Err(fault) => exchange.refuse(fault),
             };
             let compressed = wanted.and_then(|header| Some((header, body::compress(&answer.body)?)));

@@ -1,9 +1,10 @@
-//! The HTTP server: VGI protocol `vgi.v2`, version 2.2, over HTTP/1.1.
+//! The HTTP server: VGI protocols `vgi.v2`, versions 2.0 to 2.2, and `vgi.v3`, version 3.0, over HTTP/1.1.
 //!
 //! Requests are read and replies written on the runtime's I/O threads; everything between, decoding included, runs on threads that may
 //! block, because functions compute.
 
 mod answer;
+mod auth;
 mod body;
 mod budget;
 mod catalog_methods;
@@ -13,10 +14,12 @@ mod gate;
 mod handle;
 mod http_service;
 mod options;
+mod protocol;
 mod route;
 mod stats;
 mod stream;
 
+pub use auth::Credential;
 pub use handle::{Handle, serve};
 pub use options::Options;
 pub use stats::Stats;
@@ -28,14 +31,9 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::ids::ExecutionId;
 use crate::log::Logger;
-use crate::storage::{MemoryStorage, Storage};
-use crate::tokens::{Sealer, random_id};
+use crate::storage::Storage;
+use crate::tokens::{Sealer, random_id, random_key};
 use stats::{Counters, Gauge};
-
-/// Name of the protocol that is served.
-const PROTOCOL: &str = "vgi.v2";
-/// Its version. Clients must agree in major and minor version.
-const PROTOCOL_VERSION: &str = "2.2.0";
 
 /// What all requests share.
 pub(crate) struct Server {
@@ -51,17 +49,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    fn new(catalog: Catalog, options: Options) -> Self {
-        Self {
+    fn new(catalog: Catalog, options: Options) -> Result<Self> {
+        let storage = options.storage.open()?;
+        Ok(Self {
             catalog,
-            storage: Arc::new(MemoryStorage::new()),
-            sealer: Sealer::random(options.token_ttl),
+            sealer: Sealer::new(storage.shared_secret(random_key())?, options.token_ttl),
+            storage,
             options,
             counters: Counters::default(),
             processing: Gauge::default(),
             id: hexadecimal(6),
             swept: Mutex::new(Instant::now()),
-        }
+        })
     }
 
     fn stats(&self) -> Stats {
@@ -87,6 +86,8 @@ impl Server {
 struct Exchange<'a> {
     server: &'a Server,
     request_id: &'a str,
+    /// Whose request it is.
+    principal: &'a str,
     logger: &'a Logger,
     /// Bytes that the reply may have.
     budget: Option<u64>,

@@ -3,6 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use crate::server::auth::Credential;
+use crate::storage::Backend;
+
 /// Bytes that a request may have when no other limit is given.
 const DEFAULT_BODY_LIMIT: u64 = 1 << 30;
 
@@ -15,6 +18,10 @@ pub struct Options {
     pub port: u16,
     /// Bytes that a request body may have, before and after decompression. It is announced to clients; without it the limit is 1 GiB.
     pub max_request_bytes: Option<u64>,
+    /// Where the state of executions is kept.
+    pub storage: Backend,
+    /// Who may use the server; nobody is asked when this is empty.
+    pub credentials: Vec<Credential>,
     /// How long the state of an execution is kept after its last request.
     pub state_ttl: Duration,
     /// How long a stream token is good.
@@ -29,6 +36,8 @@ impl Default for Options {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             max_request_bytes: None,
+            storage: Backend::Memory,
+            credentials: Vec::new(),
             state_ttl: Duration::from_secs(3600),
             token_ttl: Duration::from_secs(3600),
             grace: Duration::from_secs(2),

@@ -112,8 +112,8 @@ impl Exchange<'_> {
             )
         };
         let sealer = &self.server.sealer;
-        let call: StreamCall = sealer.open(Kind::Call, tokens.call.as_deref().ok_or_else(missing)?)?;
-        let cursor: Cursor = sealer.open(Kind::Cursor, &tokens.cursor)?;
+        let call: StreamCall = sealer.open(Kind::Call, self.principal, tokens.call.as_deref().ok_or_else(missing)?)?;
+        let cursor: Cursor = sealer.open(Kind::Cursor, self.principal, &tokens.cursor)?;
         if call.nonce != cursor.nonce {
             return Err(Fault::bad_request("InvalidStateTokenError", "the two tokens belong to different streams"));
         }
@@ -161,7 +161,7 @@ impl Exchange<'_> {
     }
 
     fn seal<T: Serialize>(&self, kind: Kind, content: &T) -> Result<String> {
-        self.server.sealer.seal(kind, content).map_err(|error| Error::Failed(error.to_string()))
+        self.server.sealer.seal(kind, self.principal, content).map_err(|error| Error::Failed(error.to_string()))
     }
 
     fn header(&self, scope: &Scope) -> Result<Segments> {

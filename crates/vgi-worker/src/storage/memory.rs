@@ -1,7 +1,7 @@
 //! The back end in this process's memory: for one process, and for tests.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,12 +13,27 @@ use crate::storage::{Storage, StorageError};
 #[derive(Default)]
 pub struct MemoryStorage {
     executions: RwLock<HashMap<ExecutionId, Arc<Mutex<State>>>>,
+    secret: OnceLock<[u8; 32]>,
 }
 
 struct State {
     touched: Instant,
     values: HashMap<String, Bytes>,
     logs: HashMap<String, Vec<Bytes>>,
+    counters: HashMap<String, i64>,
+    queues: HashMap<String, VecDeque<Bytes>>,
+}
+
+impl State {
+    fn new() -> Self {
+        Self {
+            touched: Instant::now(),
+            values: HashMap::new(),
+            logs: HashMap::new(),
+            counters: HashMap::new(),
+            queues: HashMap::new(),
+        }
+    }
 }
 
 impl MemoryStorage {
@@ -40,9 +55,8 @@ impl MemoryStorage {
 
 impl Storage for MemoryStorage {
     fn begin(&self, execution: &ExecutionId) -> Result<(), StorageError> {
-        let state = State { touched: Instant::now(), values: HashMap::new(), logs: HashMap::new() };
         let mut executions = self.executions.write().unwrap_or_else(PoisonError::into_inner);
-        executions.entry(execution.clone()).or_insert_with(|| Arc::new(Mutex::new(state)));
+        executions.entry(execution.clone()).or_insert_with(|| Arc::new(Mutex::new(State::new())));
         Ok(())
     }
 
@@ -77,6 +91,22 @@ impl Storage for MemoryStorage {
         })
     }
 
+    fn count(&self, execution: &ExecutionId, counter: &str, by: i64) -> Result<i64, StorageError> {
+        self.with(execution, |state| {
+            let value = state.counters.entry(counter.to_owned()).or_default();
+            *value = value.checked_add(by).ok_or_else(|| StorageError::Overflow(counter.to_owned()))?;
+            Ok(*value)
+        })?
+    }
+
+    fn push(&self, execution: &ExecutionId, queue: &str, item: Bytes) -> Result<(), StorageError> {
+        self.with(execution, |state| state.queues.entry(queue.to_owned()).or_default().push_back(item))
+    }
+
+    fn pop(&self, execution: &ExecutionId, queue: &str) -> Result<Option<Bytes>, StorageError> {
+        self.with(execution, |state| state.queues.get_mut(queue).and_then(VecDeque::pop_front))
+    }
+
     fn end(&self, execution: &ExecutionId) -> Result<bool, StorageError> {
         // what is freed is freed after the lock: it may be gigabytes
         let ended = self.executions.write().unwrap_or_else(PoisonError::into_inner).remove(execution);
@@ -101,74 +131,19 @@ impl Storage for MemoryStorage {
     fn live(&self) -> Result<usize, StorageError> {
         Ok(self.executions.read().unwrap_or_else(PoisonError::into_inner).len())
     }
+
+    fn shared_secret(&self, fresh: [u8; 32]) -> Result<[u8; 32], StorageError> {
+        Ok(*self.secret.get_or_init(|| fresh))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn execution(name: &'static str) -> ExecutionId {
-        ExecutionId::new(name)
-    }
+    use crate::storage::conformance;
 
     #[test]
-    fn values_and_logs_are_scoped_by_execution() {
-        let storage = MemoryStorage::new();
-        let (one, two) = (execution("one"), execution("two"));
-        storage.begin(&one).unwrap();
-        storage.begin(&two).unwrap();
-        storage.put(&one, "k", Bytes::from_static(b"1")).unwrap();
-        assert_eq!(storage.get(&one, "k").unwrap().unwrap(), "1");
-        assert_eq!(storage.get(&two, "k").unwrap(), None);
-        assert!(storage.delete(&one, "k").unwrap());
-        assert!(!storage.delete(&one, "k").unwrap());
-
-        for (position, entry) in ["a", "b", "c"].into_iter().enumerate() {
-            assert_eq!(storage.append(&one, "log", Bytes::from(entry)).unwrap(), position as u64);
-        }
-        assert_eq!(storage.scan(&one, "log", 1, 10).unwrap(), ["b", "c"]);
-        assert_eq!(storage.scan(&one, "log", 0, 2).unwrap(), ["a", "b"]);
-        assert!(storage.scan(&one, "log", u64::MAX, 1).unwrap().is_empty());
-        assert!(storage.scan(&two, "log", 0, 10).unwrap().is_empty());
-    }
-
-    #[test]
-    fn an_ended_or_unknown_execution_is_refused_by_name() {
-        let storage = MemoryStorage::new();
-        let id = ExecutionId::from(vec![0xab, 0x01]);
-        let message = "unknown execution_id ab01 (init never ran or destructor already fired)";
-        assert_eq!(storage.get(&id, "k").unwrap_err().to_string(), message);
-        storage.begin(&id).unwrap();
-        assert!(storage.end(&id).unwrap());
-        assert!(!storage.end(&id).unwrap());
-        assert_eq!(storage.append(&id, "log", Bytes::new()).unwrap_err().to_string(), message);
-        assert_eq!(storage.live().unwrap(), 0);
-    }
-
-    #[test]
-    fn only_idle_executions_expire() {
-        let storage = MemoryStorage::new();
-        storage.begin(&execution("idle")).unwrap();
-        storage.begin(&execution("busy")).unwrap();
-        std::thread::sleep(Duration::from_millis(60));
-        storage.get(&execution("busy"), "k").unwrap();
-        assert_eq!(storage.expire(Duration::from_millis(50)).unwrap(), 1);
-        assert!(storage.get(&execution("idle"), "k").is_err());
-        assert!(storage.get(&execution("busy"), "k").is_ok());
-    }
-
-    #[test]
-    fn concurrent_appends_all_get_a_position_of_their_own() {
-        let storage = MemoryStorage::new();
-        let id = execution("many");
-        storage.begin(&id).unwrap();
-        let mut positions: Vec<u64> = std::thread::scope(|scope| {
-            let append =
-                || (0..500).map(|_| storage.append(&id, "log", Bytes::from_static(b"x")).unwrap()).collect::<Vec<_>>();
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(append)).collect();
-            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-        });
-        positions.sort_unstable();
-        assert_eq!(positions, (0..4000).collect::<Vec<u64>>());
+    fn it_conforms() {
+        conformance::check(&MemoryStorage::new());
     }
 }

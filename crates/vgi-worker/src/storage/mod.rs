@@ -4,7 +4,12 @@
 //! function itself. What `process` keeps and `finalize` reads goes through [`Storage`], scoped by the execution; a back end decides
 //! whether that is this process's memory or something that several processes share.
 
+mod backend;
+#[cfg(test)]
+mod conformance;
 mod memory;
+mod spill;
+mod sqlite;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +18,9 @@ use arrow_array::RecordBatch;
 use bytes::Bytes;
 use vgi_wire::ipc;
 
+pub use backend::Backend;
 pub use memory::MemoryStorage;
+pub use sqlite::SqliteStorage;
 
 use crate::error::{Error, Result};
 use crate::ids::ExecutionId;
@@ -25,6 +32,9 @@ pub enum StorageError {
     /// The execution was never begun, was destroyed, or has expired.
     #[error("unknown execution_id {0} (init never ran or destructor already fired)")]
     UnknownExecution(ExecutionId),
+    /// A counter would leave the range of 64 bits.
+    #[error("the counter '{0}' would overflow")]
+    Overflow(String),
     /// The back end fails.
     #[error("the storage failed: {0}")]
     Backend(String),
@@ -34,7 +44,7 @@ impl StorageError {
     pub(crate) fn exception_type(&self) -> &'static str {
         match self {
             Self::UnknownExecution(_) => "UnknownExecutionError",
-            Self::Backend(_) => "StorageError",
+            Self::Overflow(_) | Self::Backend(_) => "StorageError",
         }
     }
 }
@@ -78,6 +88,24 @@ pub trait Storage: Send + Sync + 'static {
     /// As [`Storage::put`].
     fn scan(&self, execution: &ExecutionId, log: &str, from: u64, limit: usize) -> Result<Vec<Bytes>, StorageError>;
 
+    /// Adds to a counter, which starts at zero, and returns what it is then.
+    ///
+    /// # Errors
+    /// As [`Storage::put`], and when the sum does not fit.
+    fn count(&self, execution: &ExecutionId, counter: &str, by: i64) -> Result<i64, StorageError>;
+
+    /// Adds an item at the end of a work queue.
+    ///
+    /// # Errors
+    /// As [`Storage::put`].
+    fn push(&self, execution: &ExecutionId, queue: &str, item: Bytes) -> Result<(), StorageError>;
+
+    /// Takes the first item of a work queue; each item is given to one caller only. A queue that nothing was pushed to is empty.
+    ///
+    /// # Errors
+    /// As [`Storage::put`].
+    fn pop(&self, execution: &ExecutionId, queue: &str) -> Result<Option<Bytes>, StorageError>;
+
     /// Ends an execution and frees all that it kept; whether it was live.
     ///
     /// # Errors
@@ -95,6 +123,13 @@ pub trait Storage: Send + Sync + 'static {
     /// # Errors
     /// When the back end fails.
     fn live(&self) -> Result<usize, StorageError>;
+
+    /// The secret that all processes on this storage share: the one that was kept first, which is this one if there was none. Tokens
+    /// are sealed with it, so that any of the processes can go on with a stream.
+    ///
+    /// # Errors
+    /// When the back end fails.
+    fn shared_secret(&self, fresh: [u8; 32]) -> Result<[u8; 32], StorageError>;
 }
 
 /// The storage of one execution, as functions see it. Keys that begin with a zero byte are the kit's own.
@@ -162,6 +197,30 @@ impl Store {
     /// As [`Store::put`].
     pub fn scan(&self, log: &str, from: u64, limit: usize) -> Result<Vec<Bytes>> {
         Ok(self.storage.scan(&self.execution, log, from, limit)?)
+    }
+
+    /// Adds to a counter, which starts at zero, and returns what it is then.
+    ///
+    /// # Errors
+    /// As [`Store::put`], and when the sum does not fit.
+    pub fn count(&self, counter: &str, by: i64) -> Result<i64> {
+        Ok(self.storage.count(&self.execution, counter, by)?)
+    }
+
+    /// Adds an item at the end of a work queue.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    pub fn push(&self, queue: &str, item: impl Into<Bytes>) -> Result<()> {
+        Ok(self.storage.push(&self.execution, queue, item.into())?)
+    }
+
+    /// Takes the first item of a work queue; each item is given to one caller only.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    pub fn pop(&self, queue: &str) -> Result<Option<Bytes>> {
+        Ok(self.storage.pop(&self.execution, queue)?)
     }
 
     /// One entry of a log, if it is there.

@@ -72,15 +72,24 @@ pub fn http(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &st
 pub struct Client {
     pub address: SocketAddr,
     pub dialect: Dialect,
+    /// Bearer token of every request.
+    pub token: Option<String>,
 }
 
 impl Client {
     pub fn new(server: &Handle) -> Self {
-        Self { address: server.address(), dialect: Dialect::select(Some("vgi.v2"), Some("2.2.0")).unwrap() }
+        Self {
+            address: server.address(),
+            dialect: Dialect::select(Some("vgi.v2"), Some("2.2.0")).unwrap(),
+            token: None,
+        }
     }
 
     pub fn post(&self, path: &str, body: Segments) -> HttpReply {
-        http(self.address, "POST", &format!("/{path}"), &[("content-type", ARROW)], &body.to_bytes())
+        let authorization = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        let mut headers = vec![("content-type", ARROW)];
+        headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
+        http(self.address, "POST", &format!("/{path}"), &headers, &body.to_bytes())
     }
 
     pub fn body(&self, method: Method, record: Segments) -> Segments {

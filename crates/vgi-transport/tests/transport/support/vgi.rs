@@ -82,7 +82,7 @@ impl Vgi {
             "/vgi_rpc.Reflection.v1/list_protocols" if protocol.is_some() => {
                 let version = self.dialect.version.clone().unwrap();
                 let entry = ProtocolEntry { protocol: protocol.unwrap().to_owned(), version };
-                return Self::finish(&[], Ok(list_protocols_blob(ID, &entry).unwrap()));
+                return Self::finish(&[], Ok(list_protocols_blob(ID, std::slice::from_ref(&entry)).unwrap()));
             }
             _ => {}
         }
