@@ -72,16 +72,25 @@ impl Execution {
         let scope = peer.scope(Phase::Init).for_function(bound.function_name.as_str());
         let request = init_request(&bound, &options);
         let flight = start_init(&peer, bound.attachment.dialect(), &scope, &request)?;
-        let reply = opening(&peer, &scope, flight, interrupt)?;
-        // from here on the server holds an execution, so whatever happens next must drop one
-        let execution = Arc::new(Self {
-            header: reply.header,
+        let body = peer.body(&scope, flight, interrupt)?;
+        let hold = |header| Self {
+            header,
             bound,
-            peer,
+            peer: peer.clone(),
             options,
             cancels: Mutex::default(),
             process_template: OnceLock::new(),
-        });
+        };
+        let reply = match read_opening(&peer, &scope, body.clone(), interrupt) {
+            Ok(reply) => reply,
+            Err(error) => {
+                // dropping it frees what the server may hold
+                drop(reply::find_header(body).map(hold));
+                return Err(error);
+            }
+        };
+        // from here on the server holds an execution, so whatever happens next must drop one
+        let execution = Arc::new(hold(reply.header));
         // some servers hand out tokens here, which continue nothing
         match reply.turn {
             Some(turn) => {
@@ -269,6 +278,10 @@ pub(crate) fn opening(
     interrupt: &dyn Interrupt,
 ) -> Result<InitReply, Error> {
     let body = peer.body(scope, flight, interrupt)?;
+    read_opening(peer, scope, body, interrupt)
+}
+
+fn read_opening(peer: &Peer, scope: &Scope, body: Bytes, interrupt: &dyn Interrupt) -> Result<InitReply, Error> {
     let streams = peer.streams(scope, body, interrupt)?;
     let reply = reply::opening(streams).map_err(|failure| peer.failed(scope, failure))?;
     peer.log(scope, &reply.logs);

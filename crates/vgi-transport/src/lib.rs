@@ -3,7 +3,8 @@
 //! A buffered call is [`attach`], [`Attachment::bind`], [`Execution::start`], [`Execution::process`] for every chunk,
 //! [`Execution::combine`], and [`Execution::open_stream`] for every stream of the output. Callers are plain threads: every wait takes an
 //! [`Interrupt`] that it asks many times a second, every request runs under clocks and limits ([`Options`]), and every failure is one
-//! sentence that names phase, function and server ([`Error`]).
+//! sentence that names phase, function and server ([`Error`]). A request that never left, or that changes nothing on the server, is tried
+//! again ([`Options::retries`]).
 //!
 //! The bytes are moved by two threads that belong to the process; all other work happens on the threads that wait. Executions and streams
 //! that are dropped clean up behind themselves in the background; [`drain_background`] waits for that.

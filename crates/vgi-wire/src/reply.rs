@@ -291,6 +291,13 @@ pub fn opening(streams: Vec<ipc::Stream>) -> Result<InitReply, Failure> {
     Ok(InitReply { header, logs, turn })
 }
 
+/// Looks for the header in a reply to `init` that cannot be read as a whole: the server may hold an execution all the same.
+pub fn find_header(body: Bytes) -> Option<InitHeader> {
+    let stream = ipc::decode_first_stream(body).ok()?;
+    let row = stream.batches.iter().find(|batch| batch.batch.num_rows() == 1)?;
+    InitHeader::from_batch(&row.batch).ok()
+}
+
 /// Reads the reply to a turn.
 ///
 /// # Errors

@@ -247,8 +247,11 @@ fn check(fault: Fault, call: usize) {
         if fault != Fault::Refuse && (call != DESTRUCTOR || fault.gate() == Gate::Read) {
             eventually("the destructor", || server.count("table_buffering_destructor") == 1);
         }
+    } else if call == INIT && matches!(fault, Fault::TruncatedBy(_) | Fault::TwoStreamsMore) {
+        eventually("the destructor of a half-read init", || server.count("table_buffering_destructor") == 1);
     } else {
-        assert_eq!(server.count("table_buffering_destructor"), 0);
+        // what a spoiled init still says of an execution is freed as well
+        assert!(server.count("table_buffering_destructor") <= usize::from(call == INIT));
     }
     assert_eq!(elsewhere.connections(), 0, "a redirect was followed");
 }

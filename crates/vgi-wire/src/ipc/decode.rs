@@ -56,6 +56,15 @@ pub fn decode_streams(body: Bytes) -> Result<Vec<Stream>, WireError> {
     Ok(streams)
 }
 
+/// Reads the first of several streams, whatever follows it.
+///
+/// # Errors
+/// When the first bytes are not a valid stream.
+pub fn decode_first_stream(body: Bytes) -> Result<Stream, WireError> {
+    let mut reader = Reader::new(body);
+    reader.stream()
+}
+
 /// Reads exactly one stream.
 ///
 /// # Errors
