@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_declared_type_survives_the_wire() {
-        let flagged = |flag: &str| [(REDACT.to_owned(), flag.to_owned())].into();
+        let flagged = |flag: &str| std::collections::HashMap::from([(REDACT.to_owned(), flag.to_owned())]);
         let spec = SecretTypeSpec {
             name: "store".to_owned(),
             description: "A store's key".to_owned(),
