@@ -71,6 +71,9 @@ fn main() -> Result<(), Failure> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/vgi-wire/tests/data");
     for folder in fs::read_dir(data)? {
         let folder = folder?.path();
+        if !folder.is_dir() {
+            continue;
+        }
         for file in fs::read_dir(&folder)? {
             let file = file?.path();
             let Some(stem) = file.file_stem().and_then(|stem| stem.to_str()) else { continue };

@@ -17,7 +17,7 @@ use vgi_wire::{reply, server};
 
 fn bodies() -> Vec<(String, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let folders = std::fs::read_dir(root).unwrap().map(|folder| folder.unwrap().path());
+    let folders = std::fs::read_dir(root).unwrap().map(|folder| folder.unwrap().path()).filter(|path| path.is_dir());
     let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()));
     files
         .filter(|file| file.extension().is_some_and(|extension| extension == "bin"))
