@@ -149,13 +149,16 @@ fn health_tells_the_capabilities() {
     for method in ["GET", "HEAD", "OPTIONS"] {
         let reply = http(server.address(), method, "/health", &[], b"");
         assert_eq!(reply.status, 200);
-        assert_eq!(reply.header("vgi-supported-encodings"), Some("zstd"));
+        assert_eq!(reply.header("vgi-supported-encodings"), Some("zstd, gzip"));
         assert_eq!(reply.header("vgi-externalization-enabled"), Some("false"));
         assert_eq!(reply.header("vgi-max-request-bytes"), Some("100000"));
         assert_eq!(reply.body.is_empty(), method == "HEAD");
     }
     let stats = http(server.address(), "GET", "/stats", &[], b"");
     assert!(String::from_utf8(stats.body.to_vec()).unwrap().contains("\"live_executions\":0"));
+    let metrics = http(server.address(), "GET", "/metrics", &[], b"");
+    assert!(metrics.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    assert!(String::from_utf8(metrics.body.to_vec()).unwrap().contains("\nvgi_worker_live_executions 0\n"));
 }
 
 #[test]

@@ -46,21 +46,32 @@ fn too_large(limit: u64) -> Fault {
     Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestTooLargeError", message).code("RESOURCE_EXHAUSTED")
 }
 
-/// How the request's body is coded.
+/// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Plain,
     Zstd,
+    Gzip,
 }
 
 impl Coding {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "identity",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// The coding of a request.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, Fault> {
         let named = ["x-vgi-content-encoding", "content-encoding"].into_iter().find_map(|name| headers.get(name));
         match named.map(|value| value.to_str().unwrap_or_default().trim().to_ascii_lowercase()).as_deref() {
             None | Some("" | "identity") => Ok(Self::Plain),
             Some("zstd") => Ok(Self::Zstd),
+            Some("gzip") => Ok(Self::Gzip),
             Some(other) => {
-                let message = format!("the content encoding '{other}' is not supported (supported: zstd)");
+                let message = format!("the content encoding '{other}' is not supported (supported: zstd, gzip)");
                 Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedEncodingError", message))
             }
         }
@@ -68,13 +79,15 @@ impl Coding {
 
     /// The body without its coding.
     pub(super) fn decode(self, body: Bytes, limit: u64) -> Result<Bytes, Fault> {
-        if self == Self::Plain {
-            return Ok(body);
-        }
         let broken = |error: std::io::Error| {
-            Fault::bad_request("ProtocolError", format!("the request body is not valid zstd: {error}"))
+            Fault::bad_request("ProtocolError", format!("the request body is not valid {}: {error}", self.name()))
         };
-        let decoder = zstd::Decoder::new(body.as_ref()).map_err(broken)?;
+        let coded = body.as_ref();
+        let decoder: Box<dyn Read + '_> = match self {
+            Self::Plain => return Ok(body),
+            Self::Zstd => Box::new(zstd::Decoder::new(coded).map_err(broken)?),
+            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(coded)),
+        };
         let mut plain = Vec::new();
         decoder.take(limit.saturating_add(1)).read_to_end(&mut plain).map_err(broken)?;
         if u64::try_from(plain.len()).map_or(true, |length| length > limit) {
@@ -82,31 +95,61 @@ impl Coding {
         }
         Ok(whole(plain))
     }
+
+    /// A reply in this coding, unless it is small or that fails.
+    pub(super) fn encode(self, reply: &Segments) -> Option<Segments> {
+        if reply.len() < COMPRESS_FROM {
+            return None;
+        }
+        let coded = match self {
+            Self::Plain => return None,
+            Self::Zstd => {
+                let mut encoder = zstd::Encoder::new(Vec::new(), 1).ok()?;
+                reply.iter().try_for_each(|piece| encoder.write_all(piece)).ok()?;
+                encoder.finish().ok()?
+            }
+            Self::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                reply.iter().try_for_each(|piece| encoder.write_all(piece)).ok()?;
+                encoder.finish().ok()?
+            }
+        };
+        Some(Segments::from(coded))
+    }
 }
 
-/// The header that tells the reply's coding, when the client asked for zstd. The protocol's own header is for clients whose HTTP library
-/// would undo the standard one; it wins when both are there.
-pub(super) fn wanted_coding(headers: &HeaderMap) -> Option<&'static str> {
-    let lists_zstd = |name: &str| {
+/// How a client wants its reply coded, and the header that tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) header: &'static str,
+    pub(super) coding: Coding,
+}
+
+/// What the client asked for; zstd when it takes both. The protocol's own header is for clients whose HTTP library would undo the
+/// standard one; it wins when both are there.
+pub(super) fn wanted_coding(headers: &HeaderMap) -> Option<Wanted> {
+    let listed = |name: &str, header: &'static str| {
         let list = headers.get(name)?.to_str().ok()?;
-        let mut codings = list.split(',').map(|coding| coding.split(';').next().unwrap_or_default().trim());
-        Some(codings.any(|coding| coding.eq_ignore_ascii_case("zstd")))
+        let takes = |coding: Coding| {
+            list.split(',').any(|entry| {
+                let mut parts = entry.split(';').map(str::trim);
+                let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(coding.name()));
+                let refused = |part: &str| {
+                    let quality = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+                    quality.and_then(|quality| quality.parse::<f32>().ok()).is_some_and(|quality| quality <= 0.0)
+                };
+                named && !parts.any(refused)
+            })
+        };
+        Some(
+            [Coding::Zstd, Coding::Gzip]
+                .into_iter()
+                .find(|coding| takes(*coding))
+                .map(|coding| Wanted { header, coding }),
+        )
     };
-    match (lists_zstd("x-vgi-accept-encoding"), lists_zstd("accept-encoding")) {
-        (Some(wanted), _) => wanted.then_some("x-vgi-content-encoding"),
-        (None, Some(true)) => Some("content-encoding"),
-        _ => None,
-    }
-}
-
-/// The reply compressed, unless it is small or that fails.
-pub(super) fn compress(reply: &Segments) -> Option<Segments> {
-    if reply.len() < COMPRESS_FROM {
-        return None;
-    }
-    let mut encoder = zstd::Encoder::new(Vec::new(), 1).ok()?;
-    reply.iter().try_for_each(|piece| encoder.write_all(piece)).ok()?;
-    Some(Segments::from(encoder.finish().ok()?))
+    let own = listed("x-vgi-accept-encoding", "x-vgi-content-encoding");
+    own.or_else(|| listed("accept-encoding", "content-encoding")).flatten()
 }
 
 /// A reply as a body.
@@ -130,11 +173,27 @@ mod tests {
 
     #[test]
     fn the_protocols_own_header_wins() {
-        assert_eq!(wanted_coding(&headers(&[("accept-encoding", "gzip, zstd;q=0.5")])), Some("content-encoding"));
-        let both = headers(&[("accept-encoding", "zstd"), ("x-vgi-accept-encoding", "gzip")]);
-        assert_eq!(wanted_coding(&both), None);
-        assert_eq!(wanted_coding(&headers(&[("x-vgi-accept-encoding", "ZSTD")])), Some("x-vgi-content-encoding"));
-        assert_eq!(wanted_coding(&headers(&[])), None);
+        let wanted = |pairs: &[(&'static str, &'static str)]| {
+            wanted_coding(&headers(pairs)).map(|wanted| (wanted.header, wanted.coding))
+        };
+        assert_eq!(wanted(&[("accept-encoding", "gzip, zstd;q=0.5")]), Some(("content-encoding", Coding::Zstd)));
+        assert_eq!(wanted(&[("accept-encoding", "gzip, zstd;q=0")]), Some(("content-encoding", Coding::Gzip)));
+        assert_eq!(wanted(&[("accept-encoding", "br, gzip;q=0.000")]), None);
+        let both = [("accept-encoding", "zstd"), ("x-vgi-accept-encoding", "gzip")];
+        assert_eq!(wanted(&both), Some(("x-vgi-content-encoding", Coding::Gzip)));
+        assert_eq!(wanted(&[("accept-encoding", "zstd"), ("x-vgi-accept-encoding", "identity")]), None);
+        assert_eq!(wanted(&[("x-vgi-accept-encoding", "ZSTD")]), Some(("x-vgi-content-encoding", Coding::Zstd)));
+        assert_eq!(wanted(&[]), None);
+    }
+
+    #[test]
+    fn gzip_is_held_to_the_same_limits() {
+        let bomb = Coding::Gzip.encode(&Segments::from(vec![0_u8; 1_000_000])).unwrap().to_bytes();
+        assert!(bomb.len() < 10_000);
+        assert_eq!(Coding::Gzip.decode(bomb.clone(), 1_000_000).unwrap().len(), 1_000_000);
+        assert!(Coding::Gzip.decode(bomb.clone(), 999_999).is_err());
+        assert!(Coding::Gzip.decode(bomb.slice(..bomb.len() - 4), 1_000_000).is_err());
+        assert!(Coding::Gzip.decode(Bytes::from_static(b"not gzip"), 1000).is_err());
     }
 
     #[test]
@@ -157,8 +216,8 @@ mod tests {
     #[test]
     fn large_replies_are_compressed() {
         let reply = Segments::from(vec![7_u8; 5000]);
-        let small = compress(&reply).unwrap().to_bytes();
+        let small = Coding::Zstd.encode(&reply).unwrap().to_bytes();
         assert_eq!(zstd::decode_all(&small[..]).unwrap(), vec![7_u8; 5000]);
-        assert!(compress(&Segments::from(vec![7_u8; 100])).is_none());
+        assert!(Coding::Zstd.encode(&Segments::from(vec![7_u8; 100])).is_none());
     }
 }

@@ -10,13 +10,15 @@ use serde_json::json;
 
 use crate::log::Logger;
 use crate::server::answer::Answer;
-use crate::server::body::{self, Coding};
+use crate::server::body::{self, Coding, Wanted};
 use crate::server::fault::Fault;
 use crate::server::protocol::PROTOCOLS;
 use crate::server::route::Place;
-use crate::server::{Exchange, Server, auth, budget, hexadecimal};
+use crate::server::{Exchange, Server, auth, budget, hexadecimal, metrics};
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
+/// Prometheus's text format.
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Answers any request.
 pub(super) async fn handle(State(server): State<Arc<Server>>, request: Request<Body>) -> Response<Body> {
@@ -36,6 +38,7 @@ pub(super) async fn handle(State(server): State<Arc<Server>>, request: Request<B
 async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, principal: &str) -> Response<Body> {
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/stats") => json_response(StatusCode::OK, &json!(server.stats())),
+        (&Method::GET, "/metrics") => text_response(METRICS, metrics::text(&server.stats())),
         (&Method::POST, _) => post(server, request, request_id, principal).await,
         _ => {
             let mut response =
@@ -48,7 +51,7 @@ async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, 
 
 /// What every reply says about this server.
 fn stamp(server: &Server, headers: &mut HeaderMap, request_id: &str) {
-    headers.insert("vgi-supported-encodings", HeaderValue::from_static("zstd"));
+    headers.insert("vgi-supported-encodings", HeaderValue::from_static("zstd, gzip"));
     headers.insert("vgi-accept-max-response-bytes-support", HeaderValue::from_static("true"));
     headers.insert("vgi-externalization-enabled", HeaderValue::from_static("false"));
     if let Some(limit) = server.options.max_request_bytes {
@@ -70,6 +73,12 @@ fn health(server: &Server) -> Response<Body> {
     let document = json!({"status": "ok", "server_id": server.id, "protocol": protocol.name});
     let mut response = json_response(StatusCode::OK, &document);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    response
+}
+
+fn text_response(content_type: &'static str, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -115,16 +124,16 @@ async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, pr
                 Ok(plain) => exchange.answer(place, plain),
                 Err(fault) => exchange.refuse(fault),
             };
-            let compressed = wanted.and_then(|header| Some((header, body::compress(&answer.body)?)));
-            let header = compressed.map(|(header, body)| {
+            let compressed = wanted.and_then(|wanted| Some((wanted, wanted.coding.encode(&answer.body)?)));
+            let applied = compressed.map(|(wanted, body)| {
                 answer.body = body;
-                header
+                wanted
             });
-            (answer, header)
+            (answer, applied)
         }
     };
     match tokio::task::spawn_blocking(task).await {
-        Ok((answer, coding)) => arrow_response(answer, coding),
+        Ok((answer, applied)) => arrow_response(answer, applied),
         Err(error) => refuse(
             Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", format!("the worker failed: {error}"))
                 .code("INTERNAL"),
@@ -141,15 +150,15 @@ fn check_type(headers: &HeaderMap) -> Result<(), Fault> {
     Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaTypeError", message).code("INVALID_ARGUMENT"))
 }
 
-fn arrow_response(answer: Answer, coding: Option<&'static str>) -> Response<Body> {
+fn arrow_response(answer: Answer, applied: Option<Wanted>) -> Response<Body> {
     let length = answer.body.len();
     let mut response = Response::new(body::send(answer.body));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(ARROW));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    if let Some(header) = coding {
-        headers.insert(HeaderName::from_static(header), HeaderValue::from_static("zstd"));
+    if let Some(Wanted { header, coding }) = applied {
+        headers.insert(HeaderName::from_static(header), HeaderValue::from_static(coding.name()));
     }
     if answer.failed {
         headers.insert("x-vgi-rpc-error", HeaderValue::from_static("true"));

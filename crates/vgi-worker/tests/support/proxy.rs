@@ -49,7 +49,7 @@ impl Proxy {
             let free = TcpListener::bind("127.0.0.1:0").unwrap();
             free.local_addr().unwrap()
         };
-        let servers: String = servers.iter().map(|server| format!("server {server};")).collect();
+        let servers = servers.iter().map(|server| format!("server {server};")).collect::<Vec<_>>().concat();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {}/{kind};", folder.path().display()))
             .concat();
