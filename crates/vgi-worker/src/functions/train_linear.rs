@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn an_exact_line_is_found_over_several_batches_whatever_its_offset() {
         // far from zero, where sums of squares would cancel
-        let row = |i: i64| {
-            let (a, b) = (1e6 + (i as f64) * 0.5, (i * i) % 17);
-            (Some(a), Some(4.0 + 2.0 * a - 3.0 * b as f64), Some(b))
+        let row = |i: i32| {
+            let (a, b) = (1e6 + f64::from(i) * 0.5, (i * i) % 17);
+            (Some(a), Some(4.0 + 2.0 * a - 3.0 * f64::from(b)), Some(b.into()))
         };
         let rows: Vec<Triple> = (0..100).map(row).collect();
         let with_null = [(None, Some(1.0), Some(2)), (Some(1.0), None, Some(2)), (Some(5.0), Some(9.0), None)];
@@ -209,7 +209,7 @@ mod tests {
     fn what_is_not_determined_is_an_error() {
         let one = train(&[batch(&[(Some(1.0), Some(2.0), Some(3))])]).unwrap_err().to_string();
         assert!(one.contains("over 1 rows, 'a' follows"), "{one}");
-        let dependent: Vec<Triple> = (0..9).map(|i| (Some(i as f64), Some(1.0), Some(2 * i + 1))).collect();
+        let dependent: Vec<Triple> = (0..9).map(|i: i32| (Some(i.into()), Some(1.0), Some((2 * i + 1).into()))).collect();
         let message = train(&[batch(&dependent)]).unwrap_err().to_string();
         assert!(message.contains("'b' follows"), "{message}");
         let infinite = train(&[batch(&[(Some(f64::INFINITY), Some(2.0), Some(3))])]).unwrap_err().to_string();

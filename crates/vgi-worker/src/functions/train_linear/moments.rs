@@ -2,6 +2,8 @@
 //!
 //! Deviations from the means do not cancel the way that plain sums of squares do when values lie far from zero.
 
+use std::cmp::Ordering;
+
 /// A column whose part that the others do not explain is this small a share of it counts as explained.
 const DEPENDENT: f64 = 1e-12;
 
@@ -103,8 +105,7 @@ impl Moments {
             }
             let own = products.last().copied().unwrap_or_default();
             let unexplained = own - row.iter().map(|value| value * value).sum::<f64>();
-            // the negation is also true of NaN
-            if !(unexplained > own * DEPENDENT) {
+            if unexplained.partial_cmp(&(own * DEPENDENT)) != Some(Ordering::Greater) {
                 return Err(place);
             }
             row.push(unexplained.sqrt());
