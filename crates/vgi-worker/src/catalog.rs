@@ -7,11 +7,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use serde_json::Value;
 use vgi_wire::arguments::Values;
+use vgi_wire::methods::SecretTypeSpec;
 
 use crate::args::{self, Args, Argument, Arguments};
 use crate::context::{BindContext, Context, Scope};
+use crate::declared::Declared;
 use crate::error::{Error, Result};
-use crate::function::{BufferingFunction, FunctionSpec};
+use crate::function::{Bound, BufferingFunction, FunctionSpec};
+use crate::given::Given;
 use crate::ids::{FinalizeId, StateId};
 use crate::log::Logger;
 
@@ -23,6 +26,9 @@ pub struct Catalog {
     name: String,
     default_schema: String,
     schemas: BTreeMap<String, Functions>,
+    pub(crate) settings: Vec<Declared>,
+    pub(crate) attach_options: Vec<Declared>,
+    pub(crate) secret_types: Vec<SecretTypeSpec>,
 }
 
 impl Catalog {
@@ -30,7 +36,39 @@ impl Catalog {
     pub fn new(name: impl Into<String>, default_schema: impl Into<String>) -> Self {
         let default_schema = default_schema.into();
         let schemas = BTreeMap::from([(default_schema.clone(), BTreeMap::new())]);
-        Self { name: name.into(), default_schema, schemas }
+        Self {
+            name: name.into(),
+            default_schema,
+            schemas,
+            settings: Vec::new(),
+            attach_options: Vec::new(),
+            secret_types: Vec::new(),
+        }
+    }
+
+    /// Declares a setting, so that a client can offer it.
+    ///
+    /// # Errors
+    /// [`Error::Declaration`] when its default is of another type.
+    pub fn declare_setting(&mut self, setting: Declared) -> Result<()> {
+        setting.check()?;
+        self.settings.push(setting);
+        Ok(())
+    }
+
+    /// Declares an option of ATTACH.
+    ///
+    /// # Errors
+    /// [`Error::Declaration`] when its default is of another type.
+    pub fn declare_attach_option(&mut self, option: Declared) -> Result<()> {
+        option.check()?;
+        self.attach_options.push(option);
+        Ok(())
+    }
+
+    /// Declares a type of secrets, so that a client can store them.
+    pub fn declare_secret_type(&mut self, secret_type: SecretTypeSpec) {
+        self.secret_types.push(secret_type);
     }
 
     /// Registers a function in a schema, which is made when it is new.
@@ -121,7 +159,7 @@ pub(crate) struct ErasedTick {
 pub(crate) trait Registered: Send + Sync {
     fn spec(&self) -> &FunctionSpec;
     fn arguments(&self) -> &[Argument];
-    fn bind(&self, values: Values, input_schema: &SchemaRef, logger: &Logger) -> Result<SchemaRef>;
+    fn bind(&self, values: Values, input_schema: &SchemaRef, given: &Given, logger: &Logger) -> Result<Bound>;
     fn init(&self, values: Values, scope: &Scope) -> Result<()>;
     fn process(&self, values: Values, batch: RecordBatch, scope: &Scope) -> Result<StateId>;
     fn combine(&self, values: Values, ids: Vec<StateId>, scope: &Scope) -> Result<Vec<FinalizeId>>;
@@ -149,9 +187,13 @@ impl<F: BufferingFunction> Registered for Typed<F> {
         &self.arguments
     }
 
-    fn bind(&self, values: Values, input_schema: &SchemaRef, logger: &Logger) -> Result<SchemaRef> {
+    fn bind(&self, values: Values, input_schema: &SchemaRef, given: &Given, logger: &Logger) -> Result<Bound> {
         let args = self.parse(values)?;
-        Ok(self.function.bind(&BindContext { args: &args, input_schema, logger })?.output_schema)
+        let bound = self.function.bind(&BindContext { args: &args, input_schema, given, logger })?;
+        if given.secrets_resolved && !bound.lookups.is_empty() {
+            return Err(Error::Failed(format!("{} asks for secrets a second time", self.spec.name)));
+        }
+        Ok(bound)
     }
 
     fn init(&self, values: Values, scope: &Scope) -> Result<()> {

@@ -4,15 +4,55 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use vgi_wire::filter::Predicate;
 
+use crate::args::FromArgument;
+use crate::error::Result;
+use crate::given::Given;
 use crate::ids::ExecutionId;
 use crate::log::{LogLevel, Logger};
 use crate::storage::Store;
+
+/// What both contexts give of the client's session.
+macro_rules! given_accessors {
+    ($self:ident, $given:expr) => {
+        /// A setting of the client's session, which the function [declares](crate::FunctionSpec::setting); `None` when the client has
+        /// no value for it.
+        ///
+        /// # Errors
+        /// When it is of another type.
+        pub fn setting<T: FromArgument>(&$self, name: &str) -> Result<Option<T>> {
+            $given.setting(name)
+        }
+
+        /// An option that ATTACH was given, or its default.
+        ///
+        /// # Errors
+        /// When it is of another type.
+        pub fn attach_option<T: FromArgument>(&$self, name: &str) -> Result<Option<T>> {
+            $given.option(name)
+        }
+
+        /// The value of a key of a secret, found by its name or its type; `None` when the client has no such secret.
+        ///
+        /// # Errors
+        /// When it cannot be written as text.
+        pub fn secret(&$self, secret: &str, key: &str) -> Result<Option<String>> {
+            $given.secret(secret, key)
+        }
+
+        /// The client's transaction, of a catalog that has them.
+        #[must_use]
+        pub fn transaction(&$self) -> Option<&Bytes> {
+            $given.transaction.as_ref()
+        }
+    };
+}
 
 /// What `bind` is given.
 pub struct BindContext<'a, A> {
     /// The arguments.
     pub args: &'a A,
     pub(crate) input_schema: &'a SchemaRef,
+    pub(crate) given: &'a Given,
     pub(crate) logger: &'a Logger,
 }
 
@@ -22,6 +62,14 @@ impl<A> BindContext<'_, A> {
     pub fn input_schema(&self) -> &SchemaRef {
         self.input_schema
     }
+
+    /// Whether the client has looked for the secrets that [`Bound::lookup`](crate::Bound::lookup) asked for, with or without success.
+    #[must_use]
+    pub fn secrets_resolved(&self) -> bool {
+        self.given.secrets_resolved
+    }
+
+    given_accessors!(self, self.given);
 
     /// Writes a log line that the client gets with the reply.
     pub fn log(&self, level: LogLevel, message: impl Into<String>) {
@@ -45,6 +93,7 @@ pub(crate) struct Scope {
     pub(crate) filters: Vec<Predicate>,
     pub(crate) batch_index: Option<i64>,
     pub(crate) input_blob: Bytes,
+    pub(crate) given: Given,
     pub(crate) logger: Logger,
 }
 
@@ -98,6 +147,8 @@ impl<A> Context<'_, A> {
     pub fn input_blob(&self) -> &Bytes {
         &self.scope.input_blob
     }
+
+    given_accessors!(self, self.scope.given);
 
     /// Writes a log line that the client gets with the reply.
     pub fn log(&self, level: LogLevel, message: impl Into<String>) {

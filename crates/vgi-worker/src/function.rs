@@ -1,9 +1,10 @@
 //! What a buffered function is: it consumes its whole input table before the first row of its output.
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use vgi_wire::methods::SecretLookup;
 
 use crate::args::Args;
 use crate::context::{BindContext, Context};
@@ -110,12 +111,19 @@ pub trait BufferingFunction: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub(crate) output_schema: SchemaRef,
+    pub(crate) lookups: Vec<SecretLookup>,
 }
 
 impl Bound {
     /// The output has this schema.
     pub fn new(output_schema: impl Into<SchemaRef>) -> Self {
-        Self { output_schema: output_schema.into() }
+        Self { output_schema: output_schema.into(), lookups: Vec::new() }
+    }
+
+    /// The function must see these secrets first: the client looks for them and binds again, once.
+    #[must_use]
+    pub fn lookup(lookups: Vec<SecretLookup>) -> Self {
+        Self { output_schema: SchemaRef::new(Schema::empty()), lookups }
     }
 }
 
@@ -160,6 +168,9 @@ pub struct FunctionSpec {
     pub(crate) examples: Vec<Example>,
     pub(crate) categories: Vec<String>,
     pub(crate) flags: Flags,
+    pub(crate) settings: Vec<String>,
+    pub(crate) secrets: Vec<SecretLookup>,
+    pub(crate) max_workers: Option<i64>,
 }
 
 /// An example of a call.
@@ -216,6 +227,27 @@ impl FunctionSpec {
     #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.categories.push(category.into());
+        self
+    }
+
+    /// Asks for the value of a setting of the client's session with every bind.
+    #[must_use]
+    pub fn setting(mut self, name: impl Into<String>) -> Self {
+        self.settings.push(name.into());
+        self
+    }
+
+    /// Asks for a secret with every bind; the client sends it when it has one.
+    #[must_use]
+    pub fn secret(mut self, secret: SecretLookup) -> Self {
+        self.secrets.push(secret);
+        self
+    }
+
+    /// Bounds how many pieces of input a client sends at once.
+    #[must_use]
+    pub fn max_workers(mut self, workers: u16) -> Self {
+        self.max_workers = Some(workers.into());
         self
     }
 

@@ -7,6 +7,7 @@ mod convert;
 mod declare;
 mod resolve;
 
+pub(crate) use convert::convert;
 pub use convert::{FromArgument, sql_type};
 pub use declare::{Argument, DefaultValue, Kind};
 pub(crate) use declare::{check, declaration};

@@ -12,6 +12,7 @@ use crate::catalog::{Catalog, Registered};
 use crate::context::Scope;
 use crate::error::Result;
 use crate::function::BufferingFunction;
+use crate::given::Given;
 use crate::ids::{ExecutionId, FinalizeId, StateId};
 use crate::log::Logger;
 use crate::storage::{MemoryStorage, Storage, Store};
@@ -64,11 +65,15 @@ impl Call {
         Ok(Scope {
             store: self.store.clone(),
             input_schema: Arc::clone(schema),
-            output_schema: self.function.bind(self.values.clone(), schema, &self.logger)?,
+            output_schema: self
+                .function
+                .bind(self.values.clone(), schema, &Given::default(), &self.logger)?
+                .output_schema,
             projection: None,
             filters: Vec::new(),
             batch_index,
             input_blob,
+            given: Given::default(),
             logger: self.logger.clone(),
         })
     }

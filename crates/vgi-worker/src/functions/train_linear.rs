@@ -209,7 +209,8 @@ mod tests {
     fn what_is_not_determined_is_an_error() {
         let one = train(&[batch(&[(Some(1.0), Some(2.0), Some(3))])]).unwrap_err().to_string();
         assert!(one.contains("over 1 rows, 'a' follows"), "{one}");
-        let dependent: Vec<Triple> = (0..9).map(|i: i32| (Some(i.into()), Some(1.0), Some((2 * i + 1).into()))).collect();
+        let dependent: Vec<Triple> =
+            (0..9).map(|i: i32| (Some(i.into()), Some(1.0), Some((2 * i + 1).into()))).collect();
         let message = train(&[batch(&dependent)]).unwrap_err().to_string();
         assert!(message.contains("'b' follows"), "{message}");
         let infinite = train(&[batch(&[(Some(f64::INFINITY), Some(2.0), Some(3))])]).unwrap_err().to_string();

@@ -1,9 +1,10 @@
 //! Discovery: what the worker offers.
 
+use arrow_array::RecordBatch;
 use bytes::Bytes;
 use vgi_wire::WireError;
 use vgi_wire::filter;
-use vgi_wire::ipc::Segments;
+use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
     AttachReply, AttachRequest, CatalogInfo, Example, FunctionInfo, FunctionType, SchemaInfo, items_blob,
 };
@@ -12,6 +13,7 @@ use vgi_wire::server::{Call, acknowledgement};
 
 use crate::args;
 use crate::catalog::Registered;
+use crate::declared::{self, Declared};
 use crate::error::{Error, Result};
 use crate::function::Filters;
 use crate::server::Exchange;
@@ -28,7 +30,7 @@ impl Exchange<'_> {
             name,
             implementation_version: Some(version),
             data_version_spec: None,
-            attach_options: Vec::new(),
+            attach_options: self.server.catalog.attach_options.iter().map(Declared::spec).collect(),
         };
         self.list(vec![info.to_blob()])
     }
@@ -40,11 +42,14 @@ impl Exchange<'_> {
             let message = format!("this worker has no catalog '{}' (it has: {})", request.name, catalog.name());
             return Err(Error::NotFound(message).into());
         }
+        let options = declared::options(&catalog.attach_options, request.options.as_ref())?;
         let reply = AttachReply {
-            attach_opaque_data: self.attachment(),
+            attach_opaque_data: self.attachment(options.as_ref())?,
             default_schema: catalog.default_schema().to_owned(),
             catalog_version: CATALOG_VERSION,
             catalog_version_frozen: true,
+            settings: catalog.settings.iter().map(Declared::spec).collect(),
+            secret_types: catalog.secret_types.clone(),
             ..AttachReply::default()
         };
         self.result(reply.to_blob())
@@ -93,14 +98,31 @@ impl Exchange<'_> {
         self.result(blobs.and_then(|blobs| items_blob(&blobs)))
     }
 
-    /// An attachment has no state, so its data only names the catalog and outlives the process.
-    fn attachment(&self) -> Bytes {
-        Bytes::from(format!("vgi-worker catalog {}", self.server.catalog.name()))
+    fn attachment_prefix(&self) -> Bytes {
+        Bytes::from(format!("vgi-worker catalog {}\0", self.server.catalog.name()))
+    }
+
+    /// An attachment has no state here: its data names the catalog, holds the options, and outlives the process. The options are those
+    /// of the client itself, so there is nothing in them to hide from it.
+    fn attachment(&self, options: Option<&RecordBatch>) -> Result<Bytes, Fault> {
+        let options = options.map(|options| ipc::encode_stream(options, &[])).transpose()?;
+        let options = options.map(|blob| blob.to_bytes()).unwrap_or_default();
+        Ok([self.attachment_prefix(), options].concat().into())
+    }
+
+    /// The options of an attachment. A call without one has the defaults, if that is enough.
+    pub(super) fn attach_options(&self, attachment: Option<&Bytes>) -> Result<Option<RecordBatch>, Fault> {
+        self.check_attachment(attachment)?;
+        let declared = &self.server.catalog.attach_options;
+        let Some(attachment) = attachment else { return Ok(declared::options(declared, None)?) };
+        let options = attachment.slice(self.attachment_prefix().len()..);
+        let options = if options.is_empty() { None } else { Some(ipc::decode_batch(options)?) };
+        Ok(declared::options(declared, options.as_ref())?)
     }
 
     /// Refuses the attachment of another server; none at all is fine, since there is only one catalog.
     pub(super) fn check_attachment(&self, given: Option<&Bytes>) -> Result<(), Fault> {
-        if given.is_none_or(|given| *given == self.attachment()) {
+        if given.is_none_or(|given| given.starts_with(&self.attachment_prefix())) {
             return Ok(());
         }
         let message = "attach_opaque_data was not made by this worker; attach again";
@@ -135,11 +157,11 @@ fn info(function: &dyn Registered, path: &[String]) -> FunctionInfo {
             Filters::Ignored | Filters::Applied => vec![filter::SEMANTICS.to_owned()],
         },
         filters_exactly_applied: spec.flags.filters == Filters::Applied,
-        max_workers: None,
+        max_workers: spec.max_workers,
         source_order_dependent: spec.flags.source_order_dependent,
         sink_order_dependent: spec.flags.sink_order_dependent,
         requires_input_batch_index: spec.flags.requires_input_batch_index,
-        required_settings: Vec::new(),
-        required_secrets: Vec::new(),
+        required_settings: spec.settings.clone(),
+        required_secrets: spec.secrets.clone(),
     }
 }

@@ -19,6 +19,7 @@ use crate::catalog::Registered;
 use crate::context::Scope;
 use crate::error::{Error, Result};
 use crate::function::Filters;
+use crate::given::Given;
 use crate::ids::{ExecutionId, FinalizeId, StateId};
 use crate::server::Exchange;
 use crate::server::answer::Answer;
@@ -52,11 +53,23 @@ impl Exchange<'_> {
     pub(super) fn bind(&self, call: &Call) -> Result<Segments, Fault> {
         self.server.counters.bind_calls.add(1);
         let request = BindRequest::from_blob(call.request_blob()?)?;
-        self.check_attachment(request.attach_opaque_data.as_ref())?;
+        let given = self.given(&request)?;
         let function = self.server.catalog.function(&request.schema_path, &request.function_name)?;
         let values = decode_values(&request.arguments)?;
-        let schema = guarded(|| function.bind(values, &request.input_schema, self.logger))?;
-        self.result(BindReply::new(schema).and_then(|reply| reply.to_blob()))
+        let bound = guarded(|| function.bind(values, &request.input_schema, &given, self.logger))?;
+        let reply =
+            BindReply::new(bound.output_schema).map(|reply| BindReply { secret_lookups: bound.lookups, ..reply });
+        self.result(reply.and_then(|reply| reply.to_blob()))
+    }
+
+    fn given(&self, bind: &BindRequest) -> Result<Given, Fault> {
+        Ok(Given {
+            settings: bind.settings.clone(),
+            secrets: bind.secrets.clone(),
+            secrets_resolved: bind.resolved_secrets_provided,
+            options: self.attach_options(bind.attach_opaque_data.as_ref())?,
+            transaction: bind.transaction_opaque_data.clone().filter(|handle| !handle.is_empty()),
+        })
     }
 
     /// `init`, which begins an execution or opens one of its streams.
@@ -167,7 +180,7 @@ impl Exchange<'_> {
     ) -> Result<Execution, Fault> {
         let init = InitRequest::from_blob(init_blob.clone())?;
         let bind = BindRequest::from_blob(init.bind_call.clone())?;
-        self.check_attachment(bind.attach_opaque_data.as_ref())?;
+        let given = self.given(&bind)?;
         let function = self.server.catalog.function(&bind.schema_path, &bind.function_name)?;
         let output_schema = ipc::decode_schema(&init.output_schema)?;
         let projection = projection(init.projection_ids.as_deref(), function.as_ref(), &output_schema)?;
@@ -179,6 +192,7 @@ impl Exchange<'_> {
             filters: filters(&init, init_blob, function.as_ref(), &output_schema)?,
             batch_index,
             input_blob,
+            given,
             logger: self.logger.clone(),
         };
         Ok(Execution { function, values: decode_values(&bind.arguments)?, scope })

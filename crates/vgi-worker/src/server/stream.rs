@@ -246,6 +246,7 @@ mod tests {
             filters: Vec::new(),
             batch_index: None,
             input_blob: Bytes::new(),
+            given: crate::given::Given::default(),
             logger: crate::log::Logger::default(),
         };
         narrow("f", batch, &scope, &projected(&scope)?)

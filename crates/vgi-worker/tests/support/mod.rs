@@ -101,7 +101,11 @@ impl Client {
     }
 
     pub fn attach(&self, name: &str) -> Result<AttachReply, Failure> {
-        let request = AttachRequest { name: name.to_owned(), ..AttachRequest::default() };
+        self.attach_with(name, None)
+    }
+
+    pub fn attach_with(&self, name: &str, options: Option<RecordBatch>) -> Result<AttachReply, Failure> {
+        let request = AttachRequest { name: name.to_owned(), options, ..AttachRequest::default() };
         let reply =
             self.unary(Method::CatalogAttach, self.body(Method::CatalogAttach, request.to_blob(&self.dialect)?))?;
         Ok(AttachReply::from_reply(&reply)?)
@@ -133,11 +137,14 @@ impl Client {
             schema_path: call.schema.clone(),
             arguments: encode_values(fields(&call.positional), fields(&call.named))?,
             input_schema: Arc::clone(input),
-            settings: None,
-            secrets: None,
-            attach_opaque_data: Some(self.attach("example")?.attach_opaque_data),
+            settings: call.settings.clone(),
+            secrets: call.secrets.clone(),
+            attach_opaque_data: Some(match &call.attachment {
+                Some(attachment) => attachment.clone(),
+                None => self.attach("example")?.attach_opaque_data,
+            }),
             transaction_opaque_data: None,
-            resolved_secrets_provided: false,
+            resolved_secrets_provided: call.secrets_resolved,
         };
         let blob = request.to_blob(&self.dialect)?.to_bytes();
         let reply = self.unary(Method::Bind, self.body(Method::Bind, blob.clone().into()))?;
@@ -170,6 +177,11 @@ pub struct Call {
     pub positional: Vec<(String, ArrayRef)>,
     pub named: Vec<(String, ArrayRef)>,
     pub projection: Option<Vec<i64>>,
+    pub settings: Option<RecordBatch>,
+    pub secrets: Option<RecordBatch>,
+    pub secrets_resolved: bool,
+    /// That of an attach without options when there is none.
+    pub attachment: Option<Bytes>,
 }
 
 impl Call {

@@ -2,6 +2,7 @@
 
 mod parts;
 mod phases;
+mod session;
 mod trace;
 mod which_schema;
 mod witness;
@@ -28,6 +29,7 @@ pub(crate) fn register(catalog: &mut Catalog) -> Result<()> {
     for witness in Witness::all() {
         catalog.register("main", witness)?;
     }
+    session::register(catalog)?;
     catalog.register("main", WhichSchema("main"))?;
     catalog.register("alt", WhichSchema("alt"))
 }
