@@ -52,6 +52,12 @@ struct Serve {
     /// Refuse larger requests, and announce the limit to clients.
     #[arg(long, value_name = "BYTES")]
     max_request_bytes: Option<u64>,
+    /// Answer at most this many calls at the same time, and refuse more until one is done.
+    #[arg(long, value_name = "COUNT")]
+    max_concurrent_calls: Option<usize>,
+    /// Give up on a request that is not answered within this time.
+    #[arg(long, value_name = "SECONDS")]
+    call_timeout: Option<u64>,
     /// Keep the state of an execution for this long after its last request.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     state_ttl: u64,
@@ -77,6 +83,8 @@ fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
         host: serve.listen.map_or(serve.host, |address| address.ip()),
         port: serve.listen.map_or(serve.port, |address| address.port()),
+        max_concurrent_calls: serve.max_concurrent_calls,
+        call_timeout: serve.call_timeout.map(Duration::from_secs),
         storage: serve.storage.clone(),
         credentials: serve.tokens.as_deref().map(credentials).transpose()?.unwrap_or_default(),
         max_request_bytes: serve.max_request_bytes,

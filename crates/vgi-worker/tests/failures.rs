@@ -344,3 +344,37 @@ fn a_missing_batch_index_is_refused() {
     assert_eq!(error.message, "batch_index_buffer_input requires a batch_index with every batch");
     assert!(!matches!(execution.process(&input(), Some(0)), Err(Failure::Remote { .. })));
 }
+
+#[test]
+fn calls_beyond_the_limit_are_refused_until_one_is_done() {
+    let server = start(Options { max_concurrent_calls: Some(1), ..Options::default() });
+    let client = Client::new(&server);
+    let seconds = Arc::new(arrow_array::Float64Array::from(vec![1.0])) as ArrayRef;
+    let call = Call::new("hang_in").positional(text("process")).positional(seconds);
+    let execution = client.begin(&call, &input().schema()).unwrap();
+    std::thread::scope(|scope| {
+        let hanging = scope.spawn(|| execution.process(&input(), None).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(300));
+        let body = no_parameters_body(&client.dialect, Method::CatalogCatalogs).unwrap();
+        let refused = client.post("vgi.v2/catalog_catalogs", body.clone());
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+        assert_eq!(refused.error().exception_type.as_deref(), Some("OverloadedError"));
+        assert_eq!(http(server.address(), "GET", "/health", &[], b"").status, 200);
+        hanging.join().unwrap().unwrap();
+        assert_eq!(client.post("vgi.v2/catalog_catalogs", body).status, 200);
+    });
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_given_up() {
+    let server = start(Options { call_timeout: Some(Duration::from_millis(500)), ..Options::default() });
+    let client = Client::new(&server);
+    let seconds = Arc::new(arrow_array::Float64Array::from(vec![3.0])) as ArrayRef;
+    let call = Call::new("hang_in").positional(text("process")).positional(seconds);
+    let execution = client.begin(&call, &input().schema()).unwrap();
+    let begun = std::time::Instant::now();
+    let error = remote(execution.process(&input(), None));
+    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
+    assert_eq!(error.exception_type.as_deref(), Some("CallTimeoutError"));
+    assert_eq!(error.message, "the call took longer than 0.5 s, the limit of this worker");
+}

@@ -7,7 +7,9 @@ mod segments;
 mod template;
 mod validate;
 
-pub use decode::{Batch, Metadata, Stream, decode_batch, decode_first_stream, decode_schema, decode_stream, decode_streams};
+pub use decode::{
+    Batch, Metadata, Stream, decode_batch, decode_first_stream, decode_schema, decode_stream, decode_streams,
+};
 pub use encode::{StreamWriter, encode_row, encode_schema, encode_stream};
 pub(crate) use message::padding;
 pub use segments::Segments;

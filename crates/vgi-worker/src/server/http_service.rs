@@ -1,10 +1,11 @@
 //! The HTTP side: methods, headers, statuses.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
 
@@ -99,6 +100,12 @@ async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, pr
     let Some(place) = Place::of(request.uri().path()) else {
         return json_response(StatusCode::NOT_FOUND, &json!({"title": "404 Not Found"}));
     };
+    // before the body is read, so that refusing costs nothing
+    let Ok(permit) = Arc::clone(&server.calls).try_acquire_owned() else {
+        let mut response = refuse(overloaded());
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        return response;
+    };
     let (head, body) = request.into_parts();
     let limit = server.options.body_limit();
     let read = async {
@@ -118,6 +125,8 @@ async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, pr
         let (server, logger) = (Arc::clone(server), logger.clone());
         let (request_id, principal) = (request_id.to_owned(), principal.to_owned());
         move || {
+            // a call that nobody waits for any more still computes
+            let _permit = permit;
             let exchange =
                 Exchange { server: &server, request_id: &request_id, principal: &principal, logger: &logger, budget };
             let mut answer = match coding.decode(bytes, limit) {
@@ -132,13 +141,31 @@ async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, pr
             (answer, applied)
         }
     };
-    match tokio::task::spawn_blocking(task).await {
+    let answered = tokio::task::spawn_blocking(task);
+    let answered = match server.options.call_timeout {
+        None => answered.await,
+        Some(limit) => match tokio::time::timeout(limit, answered).await {
+            Ok(answered) => answered,
+            Err(_) => return refuse(too_slow(limit)),
+        },
+    };
+    match answered {
         Ok((answer, applied)) => arrow_response(answer, applied),
         Err(error) => refuse(
             Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", format!("the worker failed: {error}"))
                 .code("INTERNAL"),
         ),
     }
+}
+
+fn overloaded() -> Fault {
+    let message = "this worker answers as many calls as it may at the same time; try again later";
+    Fault::new(StatusCode::SERVICE_UNAVAILABLE, "OverloadedError", message).code("RESOURCE_EXHAUSTED")
+}
+
+fn too_slow(limit: Duration) -> Fault {
+    let message = format!("the call took longer than {} s, the limit of this worker", limit.as_secs_f64());
+    Fault::new(StatusCode::OK, "CallTimeoutError", message).code("DEADLINE_EXCEEDED")
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), Fault> {

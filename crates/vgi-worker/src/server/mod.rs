@@ -28,6 +28,8 @@ pub use stats::Stats;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
+
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::ids::ExecutionId;
@@ -44,6 +46,8 @@ pub(crate) struct Server {
     options: Options,
     counters: Counters,
     processing: Gauge,
+    /// One permit for every call that may be answered now.
+    calls: Arc<Semaphore>,
     /// Tells this process from others.
     id: String,
     swept: Mutex<Instant>,
@@ -52,6 +56,7 @@ pub(crate) struct Server {
 impl Server {
     fn new(catalog: Catalog, options: Options) -> Result<Self> {
         let storage = options.storage.open()?;
+        let calls = options.max_concurrent_calls.unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         Ok(Self {
             catalog,
             sealer: Sealer::new(storage.shared_secret(random_key())?, options.token_ttl),
@@ -59,6 +64,7 @@ impl Server {
             options,
             counters: Counters::default(),
             processing: Gauge::default(),
+            calls: Arc::new(Semaphore::new(calls)),
             id: hexadecimal(6),
             swept: Mutex::new(Instant::now()),
         })

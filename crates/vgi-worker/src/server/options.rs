@@ -18,6 +18,10 @@ pub struct Options {
     pub port: u16,
     /// Bytes that a request body may have, before and after decompression. It is announced to clients; without it the limit is 1 GiB.
     pub max_request_bytes: Option<u64>,
+    /// How many calls are answered at the same time; more are refused and may be tried again. `None` is no limit.
+    pub max_concurrent_calls: Option<usize>,
+    /// How long the answer to one request may take. What its function computes then is thrown away. `None` is no limit.
+    pub call_timeout: Option<Duration>,
     /// Where the state of executions is kept.
     pub storage: Backend,
     /// Who may use the server; nobody is asked when this is empty.
@@ -36,6 +40,8 @@ impl Default for Options {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             max_request_bytes: None,
+            max_concurrent_calls: None,
+            call_timeout: None,
             storage: Backend::Memory,
             credentials: Vec::new(),
             state_ttl: Duration::from_secs(3600),
