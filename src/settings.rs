@@ -1,9 +1,9 @@
 //! The extension's settings: one table, from which they are registered, checked and documented.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vgi_transport::Options;
+use vgi_transport::{Compression, Options, Proxy};
 
 use crate::bridge::ffi;
 use crate::convert::exception_text;
@@ -30,8 +30,10 @@ pub enum Kind {
         /// Smallest and largest value that `SET` accepts.
         range: (u64, u64),
     },
-    /// On, until it is set to false.
-    Switch,
+    /// On or off.
+    Switch(bool),
+    /// One of some words, the first of which is the default.
+    Choice(&'static [&'static str]),
     /// The path of a directory; empty for none.
     Directory,
 }
@@ -41,8 +43,8 @@ impl Kind {
     pub fn type_name(self) -> &'static str {
         match self {
             Self::Number { .. } => "UBIGINT",
-            Self::Switch => "BOOLEAN",
-            Self::Directory => "VARCHAR",
+            Self::Switch(_) => "BOOLEAN",
+            Self::Choice(_) | Self::Directory => "VARCHAR",
         }
     }
 
@@ -50,7 +52,8 @@ impl Kind {
     pub fn default_text(self) -> String {
         match self {
             Self::Number { default, .. } => default.to_string(),
-            Self::Switch => "true".to_owned(),
+            Self::Switch(on) => on.to_string(),
+            Self::Choice(words) => words.first().copied().unwrap_or_default().to_owned(),
             Self::Directory => String::new(),
         }
     }
@@ -115,11 +118,36 @@ const MAX_RESPONSE_BYTES: Setting = number(
     (1 << 10, 1 << 40),
 );
 
+const RETRIES: Setting = number(
+    "vgi_retries",
+    "How often a request to a VGI server that changes nothing there is repeated after a failure that may pass",
+    3,
+    (0, 20),
+);
+
+const COMPRESSION: Setting = Setting {
+    name: "vgi_compression",
+    description: "Whether requests to a VGI server on another machine are compressed: auto where that is faster, off, or always",
+    kind: Kind::Choice(&["auto", "off", "always"]),
+};
+
+const HTTP2: Setting = Setting {
+    name: "vgi_http2",
+    description: "Whether HTTP/2 is spoken with a VGI server that offers it over TLS",
+    kind: Kind::Switch(false),
+};
+
+const TLS_VERIFY: Setting = Setting {
+    name: "vgi_tls_verify",
+    description: "Whether the certificates of VGI servers are checked; off trusts anybody",
+    kind: Kind::Switch(true),
+};
+
 /// Whether calls run at all.
 pub const TABLE_BUFFERING: Setting = Setting {
     name: "vgi_table_buffering",
     description: "Whether calls of buffering functions are allowed; off makes them an error",
-    kind: Kind::Switch,
+    kind: Kind::Switch(true),
 };
 
 /// Where exchanges are recorded.
@@ -130,7 +158,7 @@ pub const TRACE_DIR: Setting = Setting {
 };
 
 /// Every setting, in the order of registration.
-pub const ALL: [Setting; 10] = [
+pub const ALL: [Setting; 14] = [
     INFLIGHT,
     BATCH_BYTES,
     READ_AHEAD,
@@ -139,6 +167,10 @@ pub const ALL: [Setting; 10] = [
     STALL_TIMEOUT,
     TOTAL_TIMEOUT,
     MAX_RESPONSE_BYTES,
+    RETRIES,
+    COMPRESSION,
+    HTTP2,
+    TLS_VERIFY,
     TABLE_BUFFERING,
     TRACE_DIR,
 ];
@@ -154,6 +186,9 @@ pub fn check(name: &str, value: &str) -> Result<(), Error> {
                 if value.is_empty() { "NULL" } else { value }
             )),
         },
+        Some(Kind::Choice(words)) if !words.contains(&value) => {
+            refuse(format!("must be one of {}, not '{value}'", words.join(", ")))
+        }
         Some(Kind::Directory) if !value.is_empty() && !Path::new(value).is_dir() => {
             refuse(format!("must be an existing directory, and '{value}' is none"))
         }
@@ -189,8 +224,32 @@ pub fn transport_options(context: &ffi::ClientContext) -> Result<Options, Error>
         no_progress_timeout: seconds(STALL_TIMEOUT)?,
         total_timeout: Some(seconds(TOTAL_TIMEOUT)?).filter(|total| !total.is_zero()),
         max_response_bytes: number_of(context, MAX_RESPONSE_BYTES)?,
+        retries: u32::try_from(number_of(context, RETRIES)?).unwrap_or(u32::MAX),
+        compression: match text_of(context, COMPRESSION)?.as_str() {
+            "off" => Compression::Off,
+            "always" => Compression::Always,
+            _ => Compression::Auto,
+        },
+        http2: number_of(context, HTTP2)? != 0,
+        tls_verify: number_of(context, TLS_VERIFY)? != 0,
+        proxy: proxy(context)?,
+        ca_cert_file: foreign_text(context, "ca_cert_file")?.map(PathBuf::from),
         ..Options::default()
     })
+}
+
+/// The proxy of DuckDB's own settings.
+fn proxy(context: &ffi::ClientContext) -> Result<Option<Proxy>, Error> {
+    let Some(address) = foreign_text(context, "http_proxy")? else { return Ok(None) };
+    let username = foreign_text(context, "http_proxy_username")?;
+    let password = foreign_text(context, "http_proxy_password")?;
+    Ok(Some(Proxy { address, username, password }))
+}
+
+/// A setting of DuckDB or of another extension, which need not exist.
+fn foreign_text(context: &ffi::ClientContext, name: &str) -> Result<Option<String>, Error> {
+    let value = ffi::setting_value(context, name).map_err(|error| unreadable(&error))?;
+    Ok(value.as_ref().map(ffi::value_text).filter(|text| !text.is_empty()))
 }
 
 #[cfg(test)]
