@@ -36,6 +36,10 @@ void Optimize(duckdb::OptimizerExtensionInput &, duckdb::unique_ptr<duckdb::Logi
     ReplaceCalls(plan);
 }
 
+void PreOptimize(duckdb::OptimizerExtensionInput &, duckdb::unique_ptr<duckdb::LogicalOperator> &plan) {
+    GuardInputs(plan);
+}
+
 //! DuckDB's callback for a changed setting does not say which one it is, so each has a callback of its own, made at
 //! compile time.
 constexpr std::size_t MOST_SETTINGS = 32;
@@ -84,6 +88,7 @@ extern "C" void vgi_register(void *loader_pointer) {
     vgi::RegisterSettings(config, std::make_index_sequence<vgi::MOST_SETTINGS>());
     duckdb::StorageExtension::Register(config, vgi::VgiCatalog::TYPE, vgi::CatalogExtension());
     duckdb::OptimizerExtension optimizer;
+    optimizer.pre_optimize_function = vgi::PreOptimize;
     optimizer.optimize_function = vgi::Optimize;
     optimizer.optimizer_info = duckdb::make_shared_ptr<vgi::Lifetime>(database);
     duckdb::OptimizerExtension::Register(config, std::move(optimizer));

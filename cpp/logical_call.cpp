@@ -9,6 +9,7 @@
 #include "duckdb/planner/expression/bound_cast_expression.hpp"
 #include "duckdb/planner/expression/bound_columnref_expression.hpp"
 #include "duckdb/planner/expression/bound_reference_expression.hpp"
+#include "duckdb/planner/operator/logical_order.hpp"
 
 namespace vgi {
 
@@ -134,7 +135,52 @@ duckdb::PhysicalOperator &LogicalCall::CreatePlan(duckdb::ClientContext &context
     return result;
 }
 
+//! Whether the optimizer cannot find out that an operator gives no rows: reading and computing, without conditions.
+static bool IsUnconditional(const duckdb::LogicalOperator &op) {
+    switch (op.type) {
+    case duckdb::LogicalOperatorType::LOGICAL_GET:
+    case duckdb::LogicalOperatorType::LOGICAL_PROJECTION:
+    case duckdb::LogicalOperatorType::LOGICAL_DUMMY_SCAN:
+    case duckdb::LogicalOperatorType::LOGICAL_EXPRESSION_GET:
+    case duckdb::LogicalOperatorType::LOGICAL_UNNEST:
+    case duckdb::LogicalOperatorType::LOGICAL_UNION:
+        break;
+    default:
+        return false;
+    }
+    for (auto &child : op.children) {
+        if (!IsUnconditional(*child)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void GuardInputs(duckdb::unique_ptr<duckdb::LogicalOperator> &plan) {
+    for (auto &child : plan->children) {
+        GuardInputs(child);
+    }
+    if (plan->type != duckdb::LogicalOperatorType::LOGICAL_GET || plan->children.empty()) {
+        return;
+    }
+    auto &get = plan->Cast<duckdb::LogicalGet>();
+    if (!IsCall(get.function) || !get.projected_input.empty() || IsUnconditional(*get.children[0])) {
+        return;
+    }
+    auto guard = duckdb::make_uniq<duckdb::LogicalOrder>(duckdb::vector<duckdb::BoundOrderByNode>());
+    guard->children.push_back(std::move(get.children[0]));
+    guard->ResolveOperatorTypes();
+    get.children[0] = std::move(guard);
+}
+
+static bool IsGuard(const duckdb::LogicalOperator &op) {
+    return op.type == duckdb::LogicalOperatorType::LOGICAL_ORDER_BY && op.Cast<duckdb::LogicalOrder>().orders.empty();
+}
+
 void ReplaceCalls(duckdb::unique_ptr<duckdb::LogicalOperator> &plan) {
+    while (IsGuard(*plan)) {
+        plan = std::move(plan->children[0]);
+    }
     for (auto &child : plan->children) {
         ReplaceCalls(child);
     }

@@ -39,6 +39,10 @@ private:
     duckdb::vector<duckdb::idx_t> output_columns;
 };
 
+//! DuckDB drops an operator whose input it knows to be empty, but a function may give a row for no rows. A sort by
+//! nothing between the two keeps it from looking; `ReplaceCalls` takes it out again.
+void GuardInputs(duckdb::unique_ptr<duckdb::LogicalOperator> &plan);
+
 //! Replaces every LogicalGet of ours in the plan.
 void ReplaceCalls(duckdb::unique_ptr<duckdb::LogicalOperator> &plan);
 
