@@ -15,6 +15,7 @@ fn main() {
         "entry",
         "exception",
         "filter_pushdown",
+        "global_functions",
         "glue",
         "logical_call",
         "overview",
@@ -22,6 +23,7 @@ fn main() {
         "schema",
         "secret",
         "table_function",
+        "transaction",
     ];
     let mut build = cxx_build::bridge("src/bridge.rs");
     build

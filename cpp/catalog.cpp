@@ -2,7 +2,9 @@
 
 #include "declared_secret.hpp"
 #include "exception.hpp"
+#include "global_functions.hpp"
 #include "schema.hpp"
+#include "transaction.hpp"
 
 #include "duckdb/main/attached_database.hpp"
 #include "duckdb/main/config.hpp"
@@ -10,8 +12,6 @@
 #include "duckdb/parser/parsed_data/attach_info.hpp"
 #include "duckdb/parser/parsed_data/create_schema_info.hpp"
 #include "duckdb/storage/database_size.hpp"
-#include "duckdb/transaction/transaction.hpp"
-#include "duckdb/transaction/transaction_manager.hpp"
 
 namespace vgi {
 
@@ -168,36 +168,6 @@ std::string VgiCatalog::GetDBPath() {
 
 namespace {
 
-//! DuckDB wants a transaction of every catalog that a query touches; there is nothing to commit.
-class VgiTransactionManager final : public duckdb::TransactionManager {
-public:
-    explicit VgiTransactionManager(duckdb::AttachedDatabase &db) : TransactionManager(db) {}
-
-    duckdb::Transaction &StartTransaction(ClientContext &context) override {
-        auto transaction = duckdb::make_uniq<duckdb::Transaction>(*this, context);
-        auto &result = *transaction;
-        duckdb::lock_guard<duckdb::mutex> guard(lock);
-        transactions[result] = std::move(transaction);
-        return result;
-    }
-
-    duckdb::ErrorData CommitTransaction(ClientContext &, duckdb::Transaction &transaction) override {
-        RollbackTransaction(transaction);
-        return duckdb::ErrorData();
-    }
-
-    void RollbackTransaction(duckdb::Transaction &transaction) override {
-        duckdb::lock_guard<duckdb::mutex> guard(lock);
-        transactions.erase(transaction);
-    }
-
-    void Checkpoint(ClientContext &, bool) override {}
-
-private:
-    duckdb::mutex lock;
-    duckdb::reference_map_t<duckdb::Transaction, duckdb::unique_ptr<duckdb::Transaction>> transactions;
-};
-
 //! Settings that the catalog declares become settings of DuckDB; one that exists already stays as it is.
 void RegisterSettings(ClientContext &context, const AttachedCatalog &attached) {
     auto &config = duckdb::DBConfig::GetConfig(context);
@@ -226,7 +196,9 @@ duckdb::unique_ptr<duckdb::Catalog> Attach(duckdb::optional_ptr<duckdb::StorageE
     // so that DuckDB itself says that nothing can be created here, and that no token stands in what it lists
     options.access_mode = duckdb::AccessMode::READ_ONLY;
     options.options.clear();
-    return duckdb::make_uniq<VgiCatalog>(db, std::move(attached));
+    auto catalog = duckdb::make_uniq<VgiCatalog>(db, std::move(attached));
+    PublishFunctions(context, *catalog);
+    return std::move(catalog);
 }
 
 duckdb::unique_ptr<duckdb::TransactionManager>

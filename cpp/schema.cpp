@@ -102,7 +102,7 @@ static duckdb::Value CommentOf(const rust::String &comment) {
     return comment.empty() ? duckdb::Value() : duckdb::Value(std::string(comment));
 }
 
-static duckdb::FunctionDescription Describe(const FunctionList &functions, std::size_t index) {
+duckdb::FunctionDescription Describe(const FunctionList &functions, std::size_t index) {
     duckdb::FunctionDescription result;
     const auto description = functions.description(index);
     result.description = std::string(description.data(), description.size());

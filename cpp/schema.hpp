@@ -59,4 +59,7 @@ private:
     std::deque<Entries> retired;
 };
 
+//! What the server says of a function.
+duckdb::FunctionDescription Describe(const FunctionList &functions, std::size_t index);
+
 } // namespace vgi

@@ -4,9 +4,13 @@
 #include "exception.hpp"
 #include "filter_pushdown.hpp"
 #include "logical_call.hpp"
+#include "transaction.hpp"
 
+#include "duckdb/main/attached_database.hpp"
+#include "duckdb/main/database_manager.hpp"
 #include "duckdb/main/query_result.hpp"
 #include "duckdb/optimizer/optimizer.hpp"
+#include "duckdb/planner/binder.hpp"
 #include "duckdb/planner/operator/logical_get.hpp"
 
 namespace vgi {
@@ -33,8 +37,10 @@ static std::string TextArgument(const duckdb::Value &value) {
 //! Where an attached function is, and what its positional parameters are.
 class AttachedFunctionInfo final : public duckdb::TableFunctionInfo {
 public:
-    explicit AttachedFunctionInfo(VgiCatalog &catalog_p) : catalog(catalog_p) {}
-    VgiCatalog &catalog;
+    //! Null for a published function, which lives longer than its catalog.
+    VgiCatalog *catalog = nullptr;
+    //! Under which name the catalog is attached.
+    Identifier database;
     std::string schema;
     std::string name;
     //! Which of the positional parameters is the table; its value says nothing.
@@ -42,6 +48,22 @@ public:
     //! The default of each positional parameter; null where there is none.
     duckdb::vector<duckdb::unique_ptr<duckdb::Value>> defaults;
 };
+
+static bool IsAttached(ClientContext &context, const Identifier &database) {
+    auto found = duckdb::DatabaseManager::Get(context).GetDatabase(context, database);
+    return found && found->GetCatalog().GetCatalogType() == VgiCatalog::TYPE;
+}
+
+static VgiCatalog &CatalogOf(ClientContext &context, const AttachedFunctionInfo &info) {
+    if (info.catalog) {
+        return *info.catalog;
+    }
+    if (!IsAttached(context, info.database)) {
+        throw duckdb::BinderException("function '%s' was published by the catalog '%s', which is not attached any more",
+                                      info.name, info.database.GetIdentifierName());
+    }
+    return VgiCatalog::Find(context, info.database.GetIdentifierName());
+}
 
 static void AddColumns(CallRequest &request, const TableFunctionBindInput &input) {
     for (duckdb::idx_t i = 0; i < input.input_table_types.size(); i++) {
@@ -74,7 +96,14 @@ static rust::Box<BoundCall> BindAttached(ClientContext &context, TableFunctionBi
         for (auto &parameter : input.named_parameters) {
             request->add_named_argument(parameter.first.GetIdentifierName(), parameter.second);
         }
-        return request->bind_attached(context, *info.catalog.attached);
+        auto &catalog = CatalogOf(context, info);
+        auto &attached = *catalog.attached;
+        if (attached.has_transactions() && input.binder) {
+            // a prepared statement must not carry the transaction of its PREPARE into that of an EXECUTE
+            input.binder->SetAlwaysRequireRebind();
+        }
+        auto &transaction = duckdb::Transaction::Get(context, catalog).Cast<VgiTransaction>();
+        return request->bind_attached(context, attached, *transaction.state);
     });
 }
 
@@ -261,7 +290,9 @@ private:
 duckdb::TableFunction AttachedFunction(VgiCatalog &catalog, const std::string &schema, const FunctionList &functions,
                                        std::size_t index) {
     const auto name = functions.name(index);
-    auto info = duckdb::make_shared_ptr<AttachedFunctionInfo>(catalog);
+    auto info = duckdb::make_shared_ptr<AttachedFunctionInfo>();
+    info->catalog = &catalog;
+    info->database = catalog.GetName();
     info->schema = schema;
     info->name = std::string(name.data(), name.size());
     duckdb::TableFunction function(Identifier(info->name), duckdb::vector<LogicalType>(), nullptr, Bind);
@@ -276,6 +307,21 @@ duckdb::TableFunction AttachedFunction(VgiCatalog &catalog, const std::string &s
     SetCallbacks(function);
     function.function_info = std::move(info);
     return function;
+}
+
+duckdb::TableFunction PublishedFunction(VgiCatalog &catalog, const FunctionList &functions, std::size_t index) {
+    auto function = AttachedFunction(catalog, std::string(functions.schema(index)), functions, index);
+    function.function_info->Cast<AttachedFunctionInfo>().catalog = nullptr;
+    function.SetName(Identifier(std::string(functions.published_name(index))));
+    return function;
+}
+
+bool IsOrphan(ClientContext &context, const duckdb::TableFunction &function) {
+    if (function.GetBindCallback() != Bind || !function.function_info) {
+        return false;
+    }
+    auto &info = function.function_info->Cast<AttachedFunctionInfo>();
+    return !info.catalog && !IsAttached(context, info.database);
 }
 
 bool IsCall(const duckdb::BoundTableFunction &function) {

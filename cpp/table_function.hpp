@@ -28,6 +28,12 @@ class VgiCatalog;
 duckdb::TableFunction AttachedFunction(VgiCatalog &catalog, const std::string &schema, const FunctionList &functions,
                                        std::size_t index);
 
+//! A function that a catalog publishes for use without its name.
+duckdb::TableFunction PublishedFunction(VgiCatalog &catalog, const FunctionList &functions, std::size_t index);
+
+//! Whether it is a published function whose catalog is gone.
+bool IsOrphan(duckdb::ClientContext &context, const duckdb::TableFunction &function);
+
 //! Whether a bound function is ours.
 bool IsCall(const duckdb::BoundTableFunction &function);
 

@@ -22,7 +22,7 @@ use vgi_wire::methods::SecretTypeSpec;
 use crate::buffering::{CallPlan, Execution, SinkThread, SourceThread};
 use crate::call::{BoundCall, CallRequest, FilterBuilder};
 use crate::calls;
-use crate::catalog::{self, AttachStatement, AttachedCatalog, FunctionList};
+use crate::catalog::{self, AttachStatement, AttachedCatalog, CatalogTransaction, FunctionList};
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
 use crate::settings;
@@ -103,6 +103,7 @@ pub mod ffi {
     extern "Rust" {
         type AttachStatement;
         type AttachedCatalog;
+        type CatalogTransaction;
         type FunctionList;
         type CallRequest;
         type BoundCall;
@@ -155,6 +156,10 @@ pub mod ffi {
             setting: usize,
         ) -> Result<UniquePtr<LogicalType>>;
 
+        fn has_transactions(self: &AttachedCatalog) -> bool;
+        fn new_transaction() -> Box<CatalogTransaction>;
+        fn commit(self: &CatalogTransaction, context: &ClientContext) -> Result<()>;
+
         fn secret_types(self: &AttachedCatalog) -> Vec<DeclaredSecretType>;
         fn secret_parameter_types(
             self: &AttachedCatalog,
@@ -162,7 +167,11 @@ pub mod ffi {
             secret_type: usize,
         ) -> Result<UniquePtr<TypeList>>;
 
+        fn published_functions(self: &AttachedCatalog, context: Pin<&mut ClientContext>) -> Result<Box<FunctionList>>;
+
         fn count(self: &FunctionList) -> usize;
+        fn schema(self: &FunctionList, function: usize) -> String;
+        fn published_name(self: &FunctionList, function: usize) -> String;
         fn name(self: &FunctionList, function: usize) -> &str;
         fn description(self: &FunctionList, function: usize) -> &str;
         fn comment(self: &FunctionList, function: usize) -> String;
@@ -192,6 +201,7 @@ pub mod ffi {
             self: &mut CallRequest,
             context: Pin<&mut ClientContext>,
             catalog: &AttachedCatalog,
+            transaction: &CatalogTransaction,
         ) -> Result<Box<BoundCall>>;
 
         fn share(self: &BoundCall) -> Box<BoundCall>;
@@ -539,6 +549,10 @@ impl AttachedCatalog {
         contain(|| self.type_of_setting(context, setting)?.get().map(ffi::copy_type))
     }
 
+    fn published_functions(&self, context: Pin<&mut ffi::ClientContext>) -> Result<Box<FunctionList>, Crossing> {
+        contain(|| Ok(Box::new(self.list_published(context))))
+    }
+
     fn secret_types(&self) -> Vec<ffi::DeclaredSecretType> {
         let hides = |field: &arrow_schema::FieldRef| SecretTypeSpec::hides(field);
         let entry = |spec: SecretTypeSpec| ffi::DeclaredSecretType {
@@ -564,6 +578,16 @@ impl AttachedCatalog {
     }
 }
 
+fn new_transaction() -> Box<CatalogTransaction> {
+    Box::default()
+}
+
+impl CatalogTransaction {
+    fn commit(&self, context: &ffi::ClientContext) -> Result<(), Crossing> {
+        contain(|| self.commit_begun(context))
+    }
+}
+
 fn sql_entries(objects: Vec<catalog::SqlObject>) -> Vec<ffi::SqlEntry> {
     let entry = |object: catalog::SqlObject| ffi::SqlEntry {
         name: object.name,
@@ -583,6 +607,14 @@ fn offered_catalogs(context: &ffi::ClientContext, location: &CxxString) -> Resul
 
 /// What DuckDB is shown of the functions of a schema. C++ asks within the bounds that `count` and `parameter_count` give.
 impl FunctionList {
+    fn schema(&self, function: usize) -> String {
+        self.entry(function).map(|entry| entry.info.schema_path.join(".")).unwrap_or_default()
+    }
+
+    fn published_name(&self, function: usize) -> String {
+        self.published_name_of(function)
+    }
+
     fn name(&self, function: usize) -> &str {
         self.entry(function).map(|entry| entry.info.name.as_str()).unwrap_or_default()
     }
@@ -685,8 +717,9 @@ impl CallRequest {
         &mut self,
         mut context: Pin<&mut ffi::ClientContext>,
         catalog: &AttachedCatalog,
+        transaction: &CatalogTransaction,
     ) -> Result<Box<BoundCall>, Crossing> {
-        let result = contain(|| self.bind_in(context.as_mut(), catalog).map(Box::new));
+        let result = contain(|| self.bind_in(context.as_mut(), catalog, transaction).map(Box::new));
         logged(self.log(), &context, result)
     }
 }

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
+use bytes::Bytes;
 use cxx::UniquePtr;
 use vgi_transport::{Attachment, Location, Options, attach};
 use vgi_wire::methods::{BindRequest, FunctionInfo, FunctionType};
@@ -12,7 +13,7 @@ use super::arguments;
 use super::bound::BoundCall;
 use super::secrets::Secrets;
 use crate::bridge::{QueryInterrupt, SharedType, ffi};
-use crate::catalog::{AttachedCatalog, of_location};
+use crate::catalog::{AttachedCatalog, CatalogTransaction, of_location};
 use crate::convert;
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
@@ -78,7 +79,7 @@ impl CallRequest {
         let options = Options { events: Some(Arc::clone(&self.log) as _), ..settings::transport_options(&context)? };
         let options = of_location(&context, &location)?.apply(options);
         let attachment = attach(&location, catalog, &options, &QueryInterrupt(&context))?;
-        self.bind_with(context, &attachment)
+        self.bind_with(context, &attachment, None)
     }
 
     /// Binds in an attached catalog.
@@ -86,10 +87,12 @@ impl CallRequest {
         &mut self,
         context: Pin<&mut ffi::ClientContext>,
         catalog: &AttachedCatalog,
+        transaction: &CatalogTransaction,
     ) -> Result<BoundCall, Error> {
         self.check(&context)?;
         let attachment = catalog.attachment(&context, &self.log)?;
-        self.bind_with(context, &attachment)
+        let handle = transaction.handle(&context, &attachment)?;
+        self.bind_with(context, &attachment, handle)
     }
 
     fn check(&self, context: &ffi::ClientContext) -> Result<(), Error> {
@@ -110,6 +113,7 @@ impl CallRequest {
         &mut self,
         mut context: Pin<&mut ffi::ClientContext>,
         attachment: &Arc<Attachment>,
+        transaction_opaque_data: Option<Bytes>,
     ) -> Result<BoundCall, Error> {
         let fields = convert::exported_fields(context.as_mut(), &self.inputs)?;
         let function = self.find_function(attachment, &context)?;
@@ -126,7 +130,7 @@ impl CallRequest {
             settings,
             secrets: secrets.batch()?,
             attach_opaque_data: Some(attachment.opaque_data()),
-            transaction_opaque_data: None,
+            transaction_opaque_data,
             resolved_secrets_provided: false,
         };
         let mut bound = attachment.bind(&request, &QueryInterrupt(&context))?;

@@ -114,6 +114,15 @@ impl AttachedCatalog {
         Ok(FunctionList::new(context.as_mut(), callable.collect()))
     }
 
+    /// The functions that the catalog publishes for use without its name, and that can be called.
+    pub fn list_published(&self, context: Pin<&mut ffi::ClientContext>) -> FunctionList {
+        let attachment = self.current();
+        let reply = attachment.reply();
+        let functions = reply.global_functions.iter().filter_map(|blob| FunctionInfo::from_blob(blob.clone()).ok());
+        let callable = functions.filter(|function| function.function_type == FunctionType::TableBuffering);
+        FunctionList::published(context, callable.collect(), reply.global_function_prefix.clone())
+    }
+
     fn of_kind(
         &self,
         context: &ffi::ClientContext,
@@ -205,6 +214,11 @@ impl AttachedCatalog {
         let spec = self.setting(setting).ok_or_else(missing)?;
         let types = convert::duckdb_types(context, &Schema::new(vec![spec.field]), &[])?;
         types.into_iter().next().map(|(_, column_type)| column_type).ok_or_else(missing)
+    }
+
+    /// Whether statements in the catalog belong to transactions of the server's.
+    pub fn has_transactions(&self) -> bool {
+        self.current().reply().supports_transactions
     }
 
     /// The types of secrets that the catalog declares.

@@ -14,6 +14,8 @@ use crate::convert;
 /// Functions by name; overloads of one name are one entry.
 pub struct FunctionList {
     entries: Vec<FunctionEntry>,
+    /// Put before the names of published ones.
+    prefix: String,
 }
 
 /// One name.
@@ -64,7 +66,22 @@ impl FunctionList {
             let parameters = parameters(context.as_mut(), &info);
             entries.push(FunctionEntry { info, forms: count, parameters });
         }
-        Self { entries }
+        Self { entries, prefix: String::new() }
+    }
+
+    /// Functions that are called without their catalog's name.
+    pub(super) fn published(
+        context: Pin<&mut ffi::ClientContext>,
+        functions: Vec<FunctionInfo>,
+        prefix: String,
+    ) -> Self {
+        Self { prefix, ..Self::new(context, functions) }
+    }
+
+    /// Name of a published function.
+    pub fn published_name_of(&self, index: usize) -> String {
+        let name = self.entry(index).map(|entry| entry.info.name.as_str()).unwrap_or_default();
+        if self.prefix.is_empty() { name.to_owned() } else { format!("{}_{name}", self.prefix) }
     }
 
     /// How many names there are.

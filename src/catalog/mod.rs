@@ -5,9 +5,11 @@ mod credentials;
 mod listing;
 mod options;
 mod overview;
+mod transaction;
 
 pub use attached::{AttachedCatalog, SqlObject};
 pub use credentials::{Credentials, of_location};
 pub use listing::{FunctionList, Parameter, Role};
 pub use options::AttachStatement;
 pub use overview::{contents, offered};
+pub use transaction::CatalogTransaction;

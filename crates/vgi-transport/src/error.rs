@@ -43,6 +43,7 @@ pub enum ErrorKind {
 pub enum Phase {
     Connect,
     Attach,
+    Transaction,
     Discover,
     Bind,
     Init,
@@ -57,6 +58,7 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Connect => "connect",
             Self::Attach => "attach",
+            Self::Transaction => "transaction",
             Self::Discover => "lookup",
             Self::Bind => "bind",
             Self::Init => "init",

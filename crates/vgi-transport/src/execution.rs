@@ -238,7 +238,7 @@ impl fmt::Debug for Execution {
 }
 
 /// Sends a request whose outcome changes nothing.
-async fn best_effort(request: Request) {
+pub(crate) async fn best_effort(request: Request) {
     let outcome = async {
         let client = runtime::io()?.client(&request.client)?;
         exchange(client, request).await

@@ -37,6 +37,7 @@ mod retry;
 mod runtime;
 mod session;
 mod stream;
+mod transaction;
 mod upload;
 mod verdict;
 
@@ -53,3 +54,4 @@ pub use options::{EventSink, Exchange, Options, Proxy};
 pub use pending::Pending;
 pub use runtime::shutdown;
 pub use stream::FinalizeStream;
+pub use transaction::Transaction;

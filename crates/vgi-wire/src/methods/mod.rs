@@ -11,6 +11,7 @@ mod outer;
 mod reflection;
 mod secret;
 mod setting;
+mod transaction;
 
 pub use attach::{AttachReply, AttachRequest};
 pub use bind::{BindReply, BindRequest};
@@ -27,6 +28,7 @@ pub use reflection::{
 };
 pub use secret::{SecretLookup, SecretTypeSpec, secrets_batch};
 pub use setting::SettingSpec;
+pub use transaction::{begin_body, begun, end_body};
 
 /// A method of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +38,9 @@ pub enum Method {
     CatalogAttach,
     CatalogDetach,
     CatalogVersion,
+    TransactionBegin,
+    TransactionCommit,
+    TransactionRollback,
     CatalogSchemas,
     SchemaTables,
     SchemaViews,
@@ -52,11 +57,14 @@ pub enum Method {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::CatalogCatalogs,
         Self::CatalogAttach,
         Self::CatalogDetach,
         Self::CatalogVersion,
+        Self::TransactionBegin,
+        Self::TransactionCommit,
+        Self::TransactionRollback,
         Self::CatalogSchemas,
         Self::SchemaTables,
         Self::SchemaViews,
@@ -78,6 +86,9 @@ impl Method {
             Self::CatalogAttach => "catalog_attach",
             Self::CatalogDetach => "catalog_detach",
             Self::CatalogVersion => "catalog_version",
+            Self::TransactionBegin => "catalog_transaction_begin",
+            Self::TransactionCommit => "catalog_transaction_commit",
+            Self::TransactionRollback => "catalog_transaction_rollback",
             Self::CatalogSchemas => "catalog_schemas",
             Self::SchemaTables => "catalog_schema_contents_tables",
             Self::SchemaViews => "catalog_schema_contents_views",

@@ -101,6 +101,9 @@ impl Exchange<'_> {
             Method::SchemaTables | Method::SchemaViews | Method::SchemaMacros | Method::SchemaIndexes => {
                 self.nothing(call)
             }
+            Method::TransactionBegin | Method::TransactionCommit | Method::TransactionRollback => {
+                Err(Fault::bad_request("ValueError", "the catalog has no transactions"))
+            }
             // has routes of its own
             Method::Init => Err(Fault::bad_request("ProtocolError", "init is a stream")),
         }
