@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Trial::ignorable_test("wheel runs statements", || python("VGI_PYTHON", "statements.py")),
         Trial::ignorable_test("wheel leaves nothing behind", || python("VGI_PYTHON", "teardown.py")),
         Trial::ignorable_test("wheel records a call and plays it again", || python("VGI_PYTHON", "replay.py")),
+        Trial::ignorable_test("wheel sends less after a refusal", || python("VGI_PYTHON", "refused.py")),
         Trial::ignorable_test("wheel takes all sizes", || python("VGI_PYTHON", "sizes.py")),
         Trial::ignorable_test("wheel of another version refuses plainly", || {
             python("VGI_PYTHON_OTHER", "other_version.py")

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow_array::RecordBatch;
+use bytes::Bytes;
 use vgi_transport::{Interrupt, Pending};
 use vgi_wire::methods::ProcessReply;
 
@@ -13,11 +15,14 @@ use super::memory::Memory;
 use super::merging::Merging;
 use super::observer::hex;
 use super::ordering::{SinkMode, wire_batch_index};
-use super::splitting;
+use super::splitting::{self, Piece};
 use crate::bridge::ffi;
 use crate::convert::Exporter;
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
+
+/// HTTP's word for a request that is larger than the server takes.
+const TOO_LARGE: u16 = 413;
 
 /// State of one sink thread. No other thread touches it, and no lock is held around a request.
 pub struct SinkThread {
@@ -33,12 +38,15 @@ pub struct SinkThread {
     /// Sent, not yet answered; oldest first.
     in_flight: VecDeque<InFlight>,
     state_ids: Vec<StateId>,
+    /// Bytes that the server accepts in one request, as far as it is known.
+    request_limit: Option<usize>,
 }
 
 /// A request that is not answered yet.
 struct InFlight {
     batch_index: Option<i64>,
-    rows: usize,
+    /// What it carries, in case that the server finds it too large.
+    batch: RecordBatch,
     bytes: usize,
     pending: Pending<ProcessReply>,
 }
@@ -83,6 +91,7 @@ impl SinkThread {
             numbering: Numbering::default(),
             in_flight: VecDeque::new(),
             state_ids: Vec::new(),
+            request_limit: shared.plan.request_limit,
             shared,
         }
     }
@@ -141,43 +150,86 @@ impl SinkThread {
     }
 
     fn try_send(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        let limit = self.shared.plan.request_limit;
+        let limit = self.request_limit;
         let encoding = &self.shared.observer.counters.encoding;
         let pieces = encoding.time(|| splitting::encode(&self.exporter.take()?, limit))?;
         self.chunks = 0;
         for piece in pieces {
-            let remote = self.shared.running(interrupt)?;
             while self.in_flight.len() >= self.shared.plan.window {
                 self.await_oldest(interrupt)?;
             }
             let batch_index = self.numbering.next(self.shared.plan.mode, &self.shared.counted)?;
-            let bytes = piece.payload.len();
-            let pending = remote.process(piece.payload, batch_index)?;
-            self.shared.observer.counters.sent.add(piece.rows);
-            self.in_flight.push_back(InFlight { batch_index, rows: piece.rows, bytes, pending });
+            let request = self.request(piece, batch_index, interrupt)?;
+            self.in_flight.push_back(request);
         }
         self.merging.request_sent();
         Ok(())
     }
 
+    fn request(&self, piece: Piece, batch_index: Option<i64>, interrupt: &dyn Interrupt) -> Result<InFlight, Error> {
+        let Piece { batch, payload } = piece;
+        let bytes = payload.len();
+        let pending = self.shared.running(interrupt)?.process(payload, batch_index)?;
+        self.shared.observer.counters.sent.add(batch.num_rows());
+        Ok(InFlight { batch_index, batch, bytes, pending })
+    }
+
     fn await_oldest(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        if let Some(InFlight { batch_index, rows, pending, .. }) = self.in_flight.pop_front() {
-            let observer = &self.shared.observer;
-            let id = observer.counters.waiting.time(|| pending.wait(interrupt))?.state_id;
-            observer.counters.accepted.add(rows);
-            observer.log().event("table_buffering.process", |details| {
-                details
-                    .add("conn", self.connection)
-                    .add("function_name", self.shared.plan.call.function_name())
-                    .add("state_id", hex(&id))
-                    .add("input_rows", rows);
-                if let Some(index) = batch_index {
-                    details.add("batch_index", index);
+        let Some(InFlight { batch_index, batch, bytes, pending }) = self.in_flight.pop_front() else { return Ok(()) };
+        let counters = &self.shared.observer.counters;
+        match counters.waiting.time(|| pending.wait(interrupt)) {
+            Ok(reply) => {
+                self.accepted(batch_index, batch.num_rows(), reply.state_id);
+                Ok(())
+            }
+            Err(error) if error.status() == Some(TOO_LARGE) && self.shared.plan.mode != SinkMode::Indexed => {
+                self.resend(&batch, batch_index, bytes, interrupt)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A server that refuses a request as too large without having announced a limit has not looked at it, so its rows go again in
+    /// smaller requests, one after the other. Not where DuckDB's batch index rules: there is no index between two requests.
+    fn resend(
+        &mut self,
+        batch: &RecordBatch,
+        batch_index: Option<i64>,
+        bytes: usize,
+        interrupt: &dyn Interrupt,
+    ) -> Result<(), Error> {
+        self.request_limit = Some(bytes / 2);
+        let mut index = batch_index;
+        for piece in splitting::encode(batch, self.request_limit)? {
+            if index.is_none() {
+                index = self.numbering.next(self.shared.plan.mode, &self.shared.counted)?;
+            }
+            let InFlight { batch_index, batch, bytes, pending } = self.request(piece, index.take(), interrupt)?;
+            match self.shared.observer.counters.waiting.time(|| pending.wait(interrupt)) {
+                Ok(reply) => self.accepted(batch_index, batch.num_rows(), reply.state_id),
+                Err(error) if error.status() == Some(TOO_LARGE) => {
+                    self.resend(&batch, batch_index, bytes, interrupt)?;
                 }
-            });
-            self.state_ids.push(StateId { batch_index, id });
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
+    }
+
+    fn accepted(&mut self, batch_index: Option<i64>, rows: usize, id: Bytes) {
+        let observer = &self.shared.observer;
+        observer.counters.accepted.add(rows);
+        observer.log().event("table_buffering.process", |details| {
+            details
+                .add("conn", self.connection)
+                .add("function_name", self.shared.plan.call.function_name())
+                .add("state_id", hex(&id))
+                .add("input_rows", rows);
+            if let Some(index) = batch_index {
+                details.add("batch_index", index);
+            }
+        });
+        self.state_ids.push(StateId { batch_index, id });
     }
 
     /// The end of this thread's input: sends the rest and waits for every answer.

@@ -7,7 +7,7 @@ use crate::error::{Error, ExceptionClass};
 
 /// A part of a batch, ready to be sent.
 pub(super) struct Piece {
-    pub(super) rows: usize,
+    pub(super) batch: RecordBatch,
     pub(super) payload: Segments,
 }
 
@@ -26,7 +26,7 @@ fn halve(batch: &RecordBatch, room: usize, pieces: &mut Vec<Piece>) -> Result<()
     let payload = ipc::encode_stream(batch, &[])?;
     let rows = batch.num_rows();
     if payload.len() <= room {
-        pieces.push(Piece { rows, payload });
+        pieces.push(Piece { batch: batch.clone(), payload });
         return Ok(());
     }
     if rows <= 1 {
@@ -69,7 +69,7 @@ mod tests {
         let whole = batch(5001);
         let pieces = encode(&whole, Some(64 * 1024)).unwrap();
         assert!(pieces.len() > 1 && pieces.iter().all(|piece| piece.payload.len() <= 56 * 1024));
-        assert_eq!(pieces.iter().map(|piece| piece.rows).sum::<usize>(), 5001);
+        assert_eq!(pieces.iter().map(|piece| piece.batch.num_rows()).sum::<usize>(), 5001);
         let mut offset = 0;
         for part in rows_of(pieces) {
             assert_eq!(part, whole.slice(offset, part.num_rows()));
