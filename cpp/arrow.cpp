@@ -2,9 +2,14 @@
 
 #include "duckdb/common/arrow/arrow_converter.hpp"
 #include "duckdb/common/type_visitor.hpp"
+#include "duckdb/common/vector/array_vector.hpp"
+#include "duckdb/common/vector/list_vector.hpp"
+#include "duckdb/common/vector/struct_vector.hpp"
 #include "duckdb/common/vector_operations/vector_operations.hpp"
 #include "duckdb/function/table/arrow.hpp"
 #include "duckdb/main/client_properties.hpp"
+
+#include "vgi/src/bridge.rs.h"
 
 namespace vgi {
 
@@ -29,62 +34,75 @@ static bool NeedsLosslessForm(const LogicalType &type) {
     });
 }
 
-ArrowWriter::ArrowWriter(duckdb::ClientContext &context_p, duckdb::vector<LogicalType> types_p)
-    : context(context_p), types(std::move(types_p)), appenders(types.size()) {}
-
-duckdb::ClientProperties ArrowWriter::Properties(const LogicalType &type) const {
+static duckdb::ClientProperties Properties(duckdb::ClientContext &context, const LogicalType &type) {
     return duckdb::ClientProperties("UTC", duckdb::ArrowOffsetSize::REGULAR, false, false, NeedsLosslessForm(type),
                                     duckdb::ArrowFormatVersion::V1_0, &context);
 }
 
-duckdb::ArrowAppender &ArrowWriter::Appender(std::size_t column) {
-    if (!appenders[column]) {
-        const duckdb::vector<LogicalType> type{types[column]};
-        appenders[column] =
-            std::make_unique<duckdb::ArrowAppender>(type, STANDARD_VECTOR_SIZE, Properties(types[column]),
-                                                    duckdb::ArrowTypeExtensionData::GetExtensionTypes(context, type));
+ArrowWriter::ArrowWriter(duckdb::ClientContext &context_p, const LogicalType &type_p)
+    : context(context_p), type {type_p}, properties(Properties(context_p, type_p)) {}
+
+duckdb::ArrowAppender &ArrowWriter::Appender() {
+    if (!appender) {
+        appender = std::make_unique<duckdb::ArrowAppender>(
+            type, STANDARD_VECTOR_SIZE, properties, duckdb::ArrowTypeExtensionData::GetExtensionTypes(context, type));
     }
-    return *appenders[column];
+    return *appender;
 }
 
-void ArrowWriter::append(duckdb::DataChunk &chunk) {
-    for (std::size_t column = 0; column < types.size(); column++) {
-        duckdb::DataChunk single;
-        single.InitializeEmpty({types[column]});
-        single.ReferenceColumns(chunk, {column});
-        Appender(column).Append(single, 0, chunk.size(), chunk.size());
-    }
-    row_count += chunk.size();
+void ArrowWriter::append(const Vector &rows, std::size_t first, std::size_t count) {
+    duckdb::DataChunk single;
+    single.InitializeEmpty(type);
+    single.data[0].Reference(rows);
+    single.SetChildCardinality(first + count);
+    Appender().Append(single, first, first + count, first + count);
 }
 
 void ArrowWriter::append_value(const duckdb::Value &value) {
-    duckdb::DataChunk single;
-    single.InitializeEmpty(types);
-    single.data[0].Reference(value, duckdb::count_t(1));
-    single.SetChildCardinality(1);
-    append(single);
-}
-
-std::size_t ArrowWriter::rows() const {
-    return row_count;
+    append(Vector(value, duckdb::count_t(1)), 0, 1);
 }
 
 std::size_t ArrowWriter::bytes() const {
-    std::size_t result = 0;
-    for (auto &appender : appenders) {
-        result += appender ? appender->ByteSize() : 0;
-    }
-    return result;
+    return appender ? appender->ByteSize() : 0;
 }
 
-void ArrowWriter::take(std::size_t column, ArrowArray *array, ArrowSchema *schema) {
-    auto properties = Properties(types[column]);
-    duckdb::ArrowConverter::ToArrowSchema(schema, {types[column]}, {"column"}, properties);
-    *array = Appender(column).Finalize();
-    appenders[column].reset();
-    if (column + 1 == types.size()) {
-        row_count = 0;
-    }
+void ArrowWriter::take(ArrowArray *array, ArrowSchema *schema) {
+    duckdb::ArrowConverter::ToArrowSchema(schema, type, {"column"}, properties);
+    *array = Appender().Finalize();
+    appender.reset();
+}
+
+std::unique_ptr<ArrowWriter> new_arrow_writer(duckdb::ClientContext &context, const LogicalType &type) {
+    return std::make_unique<ArrowWriter>(context, type);
+}
+
+VectorView VectorReader::look(const Vector &vector) {
+    vector.ToUnifiedFormat(format);
+    return {format.data, format.sel->data(), format.validity.GetData()};
+}
+
+std::unique_ptr<VectorReader> new_vector_reader() {
+    return std::make_unique<VectorReader>();
+}
+
+const Vector &chunk_column(const duckdb::DataChunk &chunk, std::size_t column) {
+    return chunk.data.at(column);
+}
+
+std::size_t chunk_rows(const duckdb::DataChunk &chunk) noexcept {
+    return chunk.size();
+}
+
+const Vector &list_elements(const Vector &lists) {
+    return duckdb::ListVector::GetChild(lists);
+}
+
+const Vector &array_elements(const Vector &arrays) {
+    return duckdb::ArrayVector::GetChild(arrays);
+}
+
+const Vector &struct_field(const Vector &structs, std::size_t field) {
+    return duckdb::StructVector::GetEntries(structs).at(field);
 }
 
 void TypeList::push(const LogicalType &type) {
@@ -93,10 +111,6 @@ void TypeList::push(const LogicalType &type) {
 
 std::unique_ptr<TypeList> new_type_list() {
     return std::make_unique<TypeList>();
-}
-
-std::unique_ptr<ArrowWriter> new_arrow_writer(duckdb::ClientContext &context, const TypeList &types) {
-    return std::make_unique<ArrowWriter>(context, types.types);
 }
 
 ArrowReader::ArrowReader(duckdb::ClientContext &context, ArrowSchema *schema_p) {

@@ -16,30 +16,50 @@ namespace vgi {
 
 using ArrowArray = ::ArrowArray;
 using ArrowSchema = ::ArrowSchema;
+using duckdb::Vector;
 
-//! Collects chunks of one list of types, column by column, until they are taken as Arrow arrays.
+//! Collects the rows of one column until they are taken as an Arrow array.
 class ArrowWriter {
 public:
-    ArrowWriter(duckdb::ClientContext &context, duckdb::vector<duckdb::LogicalType> types);
+    ArrowWriter(duckdb::ClientContext &context, const duckdb::LogicalType &type);
 
-    //! Appends all rows of a chunk.
-    void append(duckdb::DataChunk &chunk);
-    //! Appends one row to a writer of one column.
+    //! Appends rows [first, first + count) of a vector.
+    void append(const Vector &rows, std::size_t first, std::size_t count);
     void append_value(const duckdb::Value &value);
-    std::size_t rows() const;
     std::size_t bytes() const;
-    //! Fills in the schema and the rows of a column, each as a struct with one child. The rows are gone afterwards.
-    void take(std::size_t column, ArrowArray *array, ArrowSchema *schema);
+    //! Fills in the schema and the rows, each as a struct with one child. The rows are gone afterwards.
+    void take(ArrowArray *array, ArrowSchema *schema);
 
 private:
-    duckdb::ClientProperties Properties(const duckdb::LogicalType &type) const;
-    duckdb::ArrowAppender &Appender(std::size_t column);
+    duckdb::ArrowAppender &Appender();
 
     duckdb::ClientContext &context;
-    duckdb::vector<duckdb::LogicalType> types;
-    std::vector<std::unique_ptr<duckdb::ArrowAppender>> appenders;
-    std::size_t row_count = 0;
+    duckdb::vector<duckdb::LogicalType> type;
+    duckdb::ClientProperties properties;
+    std::unique_ptr<duckdb::ArrowAppender> appender;
 };
+
+std::unique_ptr<ArrowWriter> new_arrow_writer(duckdb::ClientContext &context, const duckdb::LogicalType &type);
+
+struct VectorView;
+
+//! Looks at the rows of vectors of any form. What it finds is valid until it looks again, and while the vector is.
+class VectorReader {
+public:
+    VectorView look(const Vector &vector);
+
+private:
+    duckdb::UnifiedVectorFormat format;
+};
+
+std::unique_ptr<VectorReader> new_vector_reader();
+
+const Vector &chunk_column(const duckdb::DataChunk &chunk, std::size_t column);
+std::size_t chunk_rows(const duckdb::DataChunk &chunk) noexcept;
+//! All elements of a vector of lists or maps.
+const Vector &list_elements(const Vector &lists);
+const Vector &array_elements(const Vector &arrays);
+const Vector &struct_field(const Vector &structs, std::size_t field);
 
 //! A list of types, filled by Rust.
 class TypeList {
@@ -49,7 +69,6 @@ public:
 };
 
 std::unique_ptr<TypeList> new_type_list();
-std::unique_ptr<ArrowWriter> new_arrow_writer(duckdb::ClientContext &context, const TypeList &types);
 
 //! Reads batches of one Arrow schema into chunks.
 class ArrowReader {

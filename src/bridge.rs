@@ -89,6 +89,16 @@ pub mod ffi {
         comment: String,
     }
 
+    /// Where the rows of a vector stand.
+    struct VectorView {
+        /// The values, of the vector's physical type.
+        values: *const u8,
+        /// The place of each row's value; null where it is the row's number.
+        selection: *const u32,
+        /// A bit for each place, set where there is a value; null where there is one everywhere.
+        validity: *const u64,
+    }
+
     /// A row of text.
     struct TextRow {
         cells: Vec<String>,
@@ -249,12 +259,7 @@ pub mod ffi {
         fn accepted_share(self: &Execution) -> f64;
         fn new_source_thread(self: &Execution, context: Pin<&mut ClientContext>) -> Result<Box<SourceThread>>;
 
-        fn sink(
-            self: &mut SinkThread,
-            context: &ClientContext,
-            chunk: Pin<&mut DataChunk>,
-            batch_index: i64,
-        ) -> Result<()>;
+        fn sink(self: &mut SinkThread, context: &ClientContext, chunk: &DataChunk, batch_index: i64) -> Result<()>;
         fn finish(self: &mut SinkThread, context: &ClientContext) -> Result<()>;
         fn next(self: &mut SourceThread, context: Pin<&mut ClientContext>, chunk: Pin<&mut DataChunk>) -> Result<bool>;
     }
@@ -270,6 +275,8 @@ pub mod ffi {
         type LogicalType;
         #[namespace = "duckdb"]
         type Value;
+        #[namespace = "duckdb"]
+        type Vector;
         type ArrowArray;
         type ArrowSchema;
 
@@ -310,18 +317,25 @@ pub mod ffi {
         fn new_type_list() -> UniquePtr<TypeList>;
         fn push(self: Pin<&mut TypeList>, column_type: &LogicalType);
 
+        fn chunk_column(chunk: &DataChunk, column: usize) -> Result<&Vector>;
+        fn chunk_rows(chunk: &DataChunk) -> usize;
+        fn list_elements(lists: &Vector) -> Result<&Vector>;
+        fn array_elements(arrays: &Vector) -> Result<&Vector>;
+        fn struct_field(structs: &Vector, field: usize) -> Result<&Vector>;
+
+        type VectorReader;
+        fn new_vector_reader() -> UniquePtr<VectorReader>;
+        fn look(self: Pin<&mut VectorReader>, vector: &Vector) -> Result<VectorView>;
+
         type ArrowWriter;
-        fn new_arrow_writer(context: Pin<&mut ClientContext>, types: &TypeList) -> Result<UniquePtr<ArrowWriter>>;
-        fn append(self: Pin<&mut ArrowWriter>, chunk: Pin<&mut DataChunk>) -> Result<()>;
+        fn new_arrow_writer(
+            context: Pin<&mut ClientContext>,
+            column_type: &LogicalType,
+        ) -> Result<UniquePtr<ArrowWriter>>;
+        fn append(self: Pin<&mut ArrowWriter>, rows: &Vector, first: usize, count: usize) -> Result<()>;
         fn append_value(self: Pin<&mut ArrowWriter>, value: &Value) -> Result<()>;
-        fn rows(self: &ArrowWriter) -> usize;
         fn bytes(self: &ArrowWriter) -> usize;
-        unsafe fn take(
-            self: Pin<&mut ArrowWriter>,
-            column: usize,
-            array: *mut ArrowArray,
-            schema: *mut ArrowSchema,
-        ) -> Result<()>;
+        unsafe fn take(self: Pin<&mut ArrowWriter>, array: *mut ArrowArray, schema: *mut ArrowSchema) -> Result<()>;
 
         type ArrowReader;
         unsafe fn new_arrow_reader(
@@ -820,12 +834,7 @@ impl Execution {
 }
 
 impl SinkThread {
-    fn sink(
-        &mut self,
-        context: &ffi::ClientContext,
-        chunk: Pin<&mut ffi::DataChunk>,
-        batch_index: i64,
-    ) -> Result<(), Crossing> {
+    fn sink(&mut self, context: &ffi::ClientContext, chunk: &ffi::DataChunk, batch_index: i64) -> Result<(), Crossing> {
         let result = contain(|| self.push(chunk, u64::try_from(batch_index).ok(), &QueryInterrupt(context)));
         logged(self.log(), context, result)
     }

@@ -13,6 +13,3 @@ pub mod error;
 pub mod logging;
 pub mod recording;
 pub mod settings;
-
-// Rust calls nothing of it, but the glue links against the DuckDB that it carries.
-use libduckdb_sys as _;

@@ -4,6 +4,9 @@
 /// input, and a large one does not feel these.
 const UNMERGED_REQUESTS: u32 = 48;
 
+/// A chunk of more texts than this many requests should hold is sent in parts.
+const LONGEST_CHUNK: usize = 8;
+
 /// Decides after each chunk whether the request is full. One per sink thread.
 #[derive(Debug)]
 pub struct Merging {
@@ -16,6 +19,17 @@ impl Merging {
     /// `byte_target` bounds a merged request; 0 never merges.
     pub fn new(byte_target: usize) -> Self {
         Self { byte_target, sent: 0, chunks_wanted: 1 }
+    }
+
+    /// How many rows of a chunk go into a request at once: all, unless they are so long that they would make a request of many times the
+    /// target. `weight` is the size of the chunk's texts in bytes.
+    pub fn rows_at_once(&self, rows: usize, weight: usize) -> usize {
+        let whole = rows.max(1);
+        if self.byte_target == 0 || weight / LONGEST_CHUNK <= self.byte_target {
+            return whole;
+        }
+        let share = rows.saturating_mul(self.byte_target) / weight;
+        share.clamp(1, whole)
     }
 
     /// Whether a request with so many chunks and bytes should be sent now.
@@ -57,6 +71,17 @@ mod tests {
         }
         assert!(!merging.is_full(2, 999));
         assert!(merging.is_full(2, 1000));
+    }
+
+    #[test]
+    fn a_chunk_of_long_rows_goes_in_parts() {
+        let merging = Merging::new(1000);
+        assert_eq!(merging.rows_at_once(2048, 0), 2048);
+        assert_eq!(merging.rows_at_once(2048, 8007), 2048);
+        assert_eq!(merging.rows_at_once(2048, 1_024_000), 2);
+        assert_eq!(merging.rows_at_once(2, usize::MAX), 1);
+        assert_eq!(merging.rows_at_once(0, 0), 1);
+        assert_eq!(Merging::new(0).rows_at_once(2048, usize::MAX), 2048);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! One thread of the sink: collects chunks, sends them, and keeps a window of requests in flight.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -99,7 +98,7 @@ impl SinkThread {
     /// Takes a chunk; sends when the request is full. Blocks while the window is.
     pub fn push(
         &mut self,
-        chunk: Pin<&mut ffi::DataChunk>,
+        chunk: &ffi::DataChunk,
         batch_index: Option<u64>,
         interrupt: &dyn Interrupt,
     ) -> Result<(), Error> {
@@ -107,11 +106,20 @@ impl SinkThread {
             return Err(failure);
         }
         self.enter_batch(batch_index, interrupt)?;
-        let encoding = &self.shared.observer.counters.encoding;
-        encoding.time(|| self.exporter.append(chunk)).map_err(|error| self.shared.fail(error))?;
-        self.chunks += 1;
-        self.claim(interrupt).map_err(|error| self.shared.fail(error))?;
-        if self.merging.is_full(self.chunks, self.exporter.bytes()) { self.send(interrupt) } else { Ok(()) }
+        let rows = ffi::chunk_rows(chunk);
+        let weight = self.exporter.weigh(chunk).map_err(|error| self.shared.fail(error))?;
+        let step = self.merging.rows_at_once(rows, weight);
+        for first in (0..rows).step_by(step) {
+            let encoding = &self.shared.observer.counters.encoding;
+            let appended = encoding.time(|| self.exporter.append(chunk, first, step.min(rows - first)));
+            appended.map_err(|error| self.shared.fail(error))?;
+            self.chunks += 1;
+            self.claim(interrupt).map_err(|error| self.shared.fail(error))?;
+            if self.merging.is_full(self.chunks, self.exporter.bytes()) {
+                self.send(interrupt)?;
+            }
+        }
+        Ok(())
     }
 
     /// Counts what this thread holds. A limit that is reached is first met by waiting for requests on their way.
