@@ -40,7 +40,7 @@ static duckdb::ClientProperties Properties(duckdb::ClientContext &context, const
 }
 
 ArrowWriter::ArrowWriter(duckdb::ClientContext &context_p, const LogicalType &type_p)
-    : context(context_p), type {type_p}, properties(Properties(context_p, type_p)) {}
+    : context(context_p), type{type_p}, properties(Properties(context_p, type_p)) {}
 
 duckdb::ArrowAppender &ArrowWriter::Appender() {
     if (!appender) {
