@@ -1,24 +1,22 @@
 //! How many chunks go into one request.
 
-/// Requests of one chunk that a thread sends before it merges: workers and their users expect about one call per chunk of a small
+/// Requests of one chunk that an execution sends before it merges: workers and their users expect about one call per chunk of a small
 /// input, and a large one does not feel these.
-const UNMERGED_REQUESTS: u32 = 48;
+const UNMERGED_REQUESTS: u64 = 48;
 
 /// A chunk of more texts than this many requests should hold is sent in parts.
 const LONGEST_CHUNK: usize = 8;
 
-/// Decides after each chunk whether the request is full. One per sink thread.
+/// Decides after each chunk whether the request is full.
 #[derive(Debug)]
 pub struct Merging {
     byte_target: usize,
-    sent: u32,
-    chunks_wanted: usize,
 }
 
 impl Merging {
     /// `byte_target` bounds a merged request; 0 never merges.
     pub fn new(byte_target: usize) -> Self {
-        Self { byte_target, sent: 0, chunks_wanted: 1 }
+        Self { byte_target }
     }
 
     /// How many rows of a chunk go into a request at once: all, unless they are so long that they would make a request of many times the
@@ -32,17 +30,14 @@ impl Merging {
         share.clamp(1, whole)
     }
 
-    /// Whether a request with so many chunks and bytes should be sent now.
-    pub fn is_full(&self, chunks: usize, bytes: usize) -> bool {
-        chunks >= self.chunks_wanted || bytes >= self.byte_target
-    }
-
-    /// Called after each request: from the 48th on, each may hold twice the chunks of the one before.
-    pub fn request_sent(&mut self) {
-        self.sent = self.sent.saturating_add(1);
-        if self.byte_target > 0 && self.sent >= UNMERGED_REQUESTS {
-            self.chunks_wanted = self.chunks_wanted.saturating_mul(2);
+    /// Whether a request with so many chunks and bytes should be sent now, when all threads together have sent so many requests: from
+    /// the 48th on, each may hold twice the chunks of the one before.
+    pub fn is_full(&self, sent: u64, chunks: usize, bytes: usize) -> bool {
+        if self.byte_target == 0 {
+            return true;
         }
+        let doublings = sent.saturating_add(1).saturating_sub(UNMERGED_REQUESTS).min(30);
+        chunks >> doublings > 0 || bytes >= self.byte_target
     }
 }
 
@@ -52,25 +47,18 @@ mod tests {
 
     #[test]
     fn the_first_48_requests_have_one_chunk_and_then_they_double() {
-        let mut merging = Merging::new(usize::MAX);
-        let mut sizes = Vec::new();
-        for _ in 0..52 {
-            let chunks = (1..1000).find(|&chunks| merging.is_full(chunks, 0)).unwrap();
-            sizes.push(chunks);
-            merging.request_sent();
-        }
-        assert!(sizes[..48].iter().all(|&chunks| chunks == 1));
-        assert_eq!(sizes[48..], [2, 4, 8, 16]);
+        let merging = Merging::new(usize::MAX);
+        let chunks = |sent| (1..1000).find(|&chunks| merging.is_full(sent, chunks, 0));
+        assert!((0..48).all(|sent| chunks(sent) == Some(1)));
+        assert_eq!([48, 49, 50, 51].map(|sent| chunks(sent).unwrap()), [2, 4, 8, 16]);
+        assert!(!merging.is_full(u64::MAX - 1, 1 << 29, 0));
     }
 
     #[test]
     fn the_byte_target_bounds_a_request() {
-        let mut merging = Merging::new(1000);
-        for _ in 0..60 {
-            merging.request_sent();
-        }
-        assert!(!merging.is_full(2, 999));
-        assert!(merging.is_full(2, 1000));
+        let merging = Merging::new(1000);
+        assert!(!merging.is_full(60, 2, 999));
+        assert!(merging.is_full(60, 2, 1000));
     }
 
     #[test]
@@ -86,10 +74,7 @@ mod tests {
 
     #[test]
     fn zero_never_merges() {
-        let mut merging = Merging::new(0);
-        for _ in 0..100 {
-            assert!(merging.is_full(1, 1));
-            merging.request_sent();
-        }
+        let merging = Merging::new(0);
+        assert!((0..100).all(|sent| merging.is_full(sent, 1, 1)));
     }
 }

@@ -115,7 +115,8 @@ impl SinkThread {
             appended.map_err(|error| self.shared.fail(error))?;
             self.chunks += 1;
             self.claim(interrupt).map_err(|error| self.shared.fail(error))?;
-            if self.merging.is_full(self.chunks, self.exporter.bytes()) {
+            let sent = self.shared.observer.counters.sent.batches();
+            if self.merging.is_full(sent, self.chunks, self.exporter.bytes()) {
                 self.send(interrupt)?;
             }
         }
@@ -170,7 +171,6 @@ impl SinkThread {
             let request = self.request(piece, batch_index, interrupt)?;
             self.in_flight.push_back(request);
         }
-        self.merging.request_sent();
         Ok(())
     }
 
@@ -183,9 +183,13 @@ impl SinkThread {
     }
 
     fn await_oldest(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        let Some(InFlight { batch_index, batch, bytes, pending }) = self.in_flight.pop_front() else { return Ok(()) };
-        let counters = &self.shared.observer.counters;
-        match counters.waiting.time(|| pending.wait(interrupt)) {
+        self.in_flight.pop_front().map_or(Ok(()), |request| self.settle(request, interrupt))
+    }
+
+    /// Waits for the answer of a request.
+    fn settle(&mut self, request: InFlight, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        let InFlight { batch_index, batch, bytes, pending } = request;
+        match self.shared.observer.counters.waiting.time(|| pending.wait(interrupt)) {
             Ok(reply) => {
                 self.accepted(batch_index, batch.num_rows(), reply.state_id);
                 Ok(())
@@ -212,14 +216,8 @@ impl SinkThread {
             if index.is_none() {
                 index = self.numbering.next(self.shared.plan.mode, &self.shared.counted)?;
             }
-            let InFlight { batch_index, batch, bytes, pending } = self.request(piece, index.take(), interrupt)?;
-            match self.shared.observer.counters.waiting.time(|| pending.wait(interrupt)) {
-                Ok(reply) => self.accepted(batch_index, batch.num_rows(), reply.state_id),
-                Err(error) if error.status() == Some(TOO_LARGE) => {
-                    self.resend(&batch, batch_index, bytes, interrupt)?;
-                }
-                Err(error) => return Err(error.into()),
-            }
+            let request = self.request(piece, index.take(), interrupt)?;
+            self.settle(request, interrupt)?;
         }
         Ok(())
     }

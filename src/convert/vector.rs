@@ -25,7 +25,7 @@ impl Picks<'_> {
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + Clone {
         let (range, picks) = match *self {
             Self::Range(first, count) => (first..first + count, [].as_slice()),
             Self::Some(picks) => (0..0, picks),
@@ -67,7 +67,7 @@ impl Rows<'_> {
     }
 
     /// The places of the rows in the vector's memory, each with whether the row is there (and not NULL).
-    pub(super) fn places(&self) -> impl Iterator<Item = (usize, bool)> {
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, bool)> + Clone {
         self.picks.iter().map(|row| {
             let place = self.place(row);
             (place, self.is_valid(place))
@@ -79,7 +79,7 @@ impl Rows<'_> {
             return row;
         }
         // SAFETY: a selection has an entry for every row of its vector, and only such rows are picked.
-        let place = unsafe { *self.view.selection.add(row) };
+        let place = unsafe { self.view.selection.add(row).read_unaligned() };
         place as usize
     }
 
@@ -88,19 +88,26 @@ impl Rows<'_> {
             return true;
         }
         // SAFETY: a validity mask has a bit for every place that a selection of its vector names.
-        let word = unsafe { *self.view.validity.add(place / 64) };
+        let word = unsafe { self.view.validity.add(place / 64).read_unaligned() };
         word >> (place % 64) & 1 == 1
     }
 
-    /// The rows as one piece of memory, where they are.
+    /// The values of the rows, when they stand one after the other and none is NULL.
     ///
     /// # Safety
-    /// `T` must be the vector's physical type, any bit pattern of which is a value.
-    pub(super) unsafe fn contiguous<T: Copy>(&self) -> Option<&[T]> {
+    /// `T` must have the layout of the vector's physical type, any bit pattern of which is a value.
+    pub(super) unsafe fn contiguous<T: Copy>(&self) -> Option<impl ExactSizeIterator<Item = T>> {
+        let values = self.contiguous_at::<T>()?;
+        // SAFETY: the rows are inside of the vector. A vector may be a window on a block of a table, where nothing is aligned.
+        Some((0..self.len()).map(move |row| unsafe { values.add(row).read_unaligned() }))
+    }
+
+    /// Where the first of the rows is, when they stand one after the other and none is NULL.
+    fn contiguous_at<T>(&self) -> Option<*const T> {
         match self.picks {
-            Picks::Range(first, count) if self.view.selection.is_null() && count > 0 => {
+            Picks::Range(first, count) if self.view.selection.is_null() && self.all_valid() && count > 0 => {
                 // SAFETY: without a selection the values of a vector stand one after the other, and the range is inside of it.
-                Some(unsafe { std::slice::from_raw_parts(self.view.values.cast::<T>().add(first), count) })
+                Some(unsafe { self.view.values.cast::<T>().add(first) })
             }
             _ => None,
         }
@@ -109,31 +116,45 @@ impl Rows<'_> {
     /// The value at a place that [`places`](Self::places) gave.
     ///
     /// # Safety
-    /// `T` must be the vector's physical type, any bit pattern of which is a value.
+    /// `T` must have the layout of the vector's physical type, any bit pattern of which is a value.
     pub(super) unsafe fn value<T: Copy>(&self, place: usize) -> T {
-        // SAFETY: every place of a row holds a value, of a NULL too; the alignment is that of the type, as DuckDB reads it the same way.
-        unsafe { *self.view.values.cast::<T>().add(place) }
+        // SAFETY: every place of a row holds a value, of a NULL too, which need not be aligned.
+        unsafe { self.view.values.cast::<T>().add(place).read_unaligned() }
     }
 
-    /// The bytes of the text or blob at a place of a row that is not NULL.
+    /// The texts or blobs of the rows as one piece of memory, where they are.
     ///
     /// # Safety
     /// The vector must be of VARCHAR or BLOB.
-    pub(super) unsafe fn text(&self, place: usize) -> &[u8] {
-        // SAFETY: the caller says that the vector holds texts.
-        let text = unsafe { &*self.view.values.cast::<Text>().add(place) };
-        text.bytes()
+    pub(super) unsafe fn contiguous_texts(&self) -> Option<&[Text]> {
+        let texts = self.contiguous_at::<Text>()?;
+        // SAFETY: the rows are inside of the vector, and rows that are not NULL hold texts. DuckDB makes them in memory of the vector's
+        // own, which is aligned: there are none in a table.
+        Some(unsafe { std::slice::from_raw_parts(texts, self.len()) })
+    }
+
+    /// The text or blob of each row, none for NULL.
+    ///
+    /// # Safety
+    /// The vector must be of VARCHAR or BLOB.
+    pub(super) unsafe fn texts(&self) -> impl Iterator<Item = Option<&Text>> + Clone {
+        self.places().map(|(place, valid)| {
+            // SAFETY: the caller says that the vector holds texts, and the row is not NULL.
+            valid.then(|| unsafe { &*self.view.values.cast::<Text>().add(place) })
+        })
     }
 }
 
 /// DuckDB's `string_t`: short texts stand in it, of long ones their first four bytes and where they are.
+#[derive(Clone, Copy)]
 #[repr(C)]
-struct Text {
+pub(super) struct Text {
     length: u32,
     inlined: [u8; 4],
     rest: TextRest,
 }
 
+#[derive(Clone, Copy)]
 #[repr(C)]
 union TextRest {
     inlined: [u8; 8],
@@ -141,18 +162,73 @@ union TextRest {
 }
 
 impl Text {
-    const INLINED: usize = 12;
+    const INLINED: u32 = 12;
 
-    fn bytes(&self) -> &[u8] {
-        let length = self.length as usize;
-        let start = if length <= Self::INLINED {
-            // the twelve bytes after the length
-            (&raw const *self).cast::<u8>().wrapping_add(size_of::<u32>())
-        } else {
-            // SAFETY: a text of more than twelve bytes has the pointer there.
-            unsafe { self.rest.pointer }
-        };
-        // SAFETY: the text has that many bytes there, for as long as its vector lives.
-        unsafe { std::slice::from_raw_parts(start, length) }
+    /// Its length in bytes.
+    pub(super) fn length(&self) -> u32 {
+        self.length
     }
+
+    /// Copies the text.
+    ///
+    /// # Safety
+    /// At `to` there must be room for it, and for [`OVERHANG`](Self::OVERHANG) bytes in any case.
+    unsafe fn copy_to(&self, to: *mut u8) {
+        let length = self.length as usize;
+        // SAFETY: the caller gives the room. What is read is inside of the text: twelve bytes when they stand in it, and the first and
+        // the last eight or sixteen of a text that has as many, which overlap. A text of more than twelve bytes has the pointer.
+        unsafe {
+            if self.length <= Self::INLINED {
+                let inlined = (&raw const *self).cast::<u8>().add(size_of::<u32>());
+                return inlined.copy_to_nonoverlapping(to, Self::INLINED as usize);
+            }
+            let from = self.rest.pointer;
+            match length {
+                ..=16 => {
+                    from.copy_to_nonoverlapping(to, 8);
+                    from.add(length - 8).copy_to_nonoverlapping(to.add(length - 8), 8);
+                }
+                ..=32 => {
+                    from.copy_to_nonoverlapping(to, 16);
+                    from.add(length - 16).copy_to_nonoverlapping(to.add(length - 16), 16);
+                }
+                _ => from.copy_to_nonoverlapping(to, length),
+            }
+        }
+    }
+
+    const OVERHANG: usize = 12;
+}
+
+/// Appends texts to `bytes`, and the place where each ends to `ends`; a NULL takes no bytes. Nothing when they would become more than
+/// offsets of 32 bits can tell: then nothing was appended.
+///
+/// The lengths are added up first, so that nothing has to be checked for each text: a call of a function and a growing vector cost more
+/// than the bytes of a short one.
+pub(super) fn append_texts<'a>(
+    texts: impl Iterator<Item = Option<&'a Text>> + Clone,
+    bytes: &mut Vec<u8>,
+    ends: &mut Vec<i32>,
+) -> Option<()> {
+    let length = |text: Option<&Text>| text.map_or(0, Text::length);
+    let added = texts.clone().map(|text| length(text) as usize).sum::<usize>();
+    let mut end = i32::try_from(bytes.len()).ok()?;
+    let total = bytes.len().checked_add(added).filter(|total| i32::try_from(*total).is_ok())?;
+    bytes.reserve(added + Text::OVERHANG);
+    // SAFETY: the end of what is there is inside of the allocation.
+    let mut to = unsafe { bytes.as_mut_ptr().add(bytes.len()) };
+    ends.extend(texts.map(|text| {
+        if let Some(text) = text {
+            // SAFETY: room for all texts was reserved, and for what the last of them may write beyond its own end.
+            unsafe {
+                text.copy_to(to);
+                to = to.add(text.length as usize);
+            }
+        }
+        end = end.wrapping_add_unsigned(length(text));
+        end
+    }));
+    // SAFETY: so many bytes have been written, as both passes see the same texts.
+    unsafe { bytes.set_len(total) };
+    Some(())
 }

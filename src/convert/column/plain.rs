@@ -92,8 +92,8 @@ impl<S: Plain, T: Plain + From<S> + arrow_buffer::ArrowNativeType> Collector for
         }
         self.nulls.append(&rows);
         // SAFETY: the collector was chosen by the column's type, whose values are of type S.
-        if let Some(values) = unsafe { rows.contiguous::<S>() }.filter(|_| rows.all_valid()) {
-            self.values.extend(values.iter().map(|value| T::from(*value)));
+        if let Some(values) = unsafe { rows.contiguous::<S>() } {
+            self.values.extend(values.map(T::from));
             return Ok(());
         }
         self.values.extend(rows.places().map(|(place, valid)| {

@@ -10,7 +10,7 @@ use libduckdb_sys as sys;
 use super::{Collector, Nulls};
 use crate::bridge::ffi;
 use crate::convert::logical::Logical;
-use crate::convert::vector::{Picks, Reader};
+use crate::convert::vector::{Picks, Reader, append_texts};
 use crate::error::{Error, ExceptionClass};
 
 pub(super) fn collector(logical: &Logical, data_type: &DataType) -> Option<Box<dyn Collector>> {
@@ -41,26 +41,26 @@ impl Collector for Texts {
     fn append(&mut self, vector: &ffi::Vector, picks: Picks<'_>) -> Result<(), Error> {
         let rows = self.reader.rows(vector, picks)?;
         if self.ends.is_empty() {
-            self.bytes.reserve(self.usual.0);
+            // a little more than that saves most batches from growing, which copies what is there
+            self.bytes.reserve(self.usual.0 + self.usual.0 / 8);
             self.ends.reserve(1 + self.usual.1.max(rows.len()));
             self.ends.push(0);
         }
         self.nulls.append(&rows);
-        for (place, valid) in rows.places() {
-            if valid {
-                // SAFETY: the collector was chosen for a column of VARCHAR or BLOB.
-                self.bytes.extend_from_slice(unsafe { rows.text(place) });
-            }
-            self.ends.push(i32::try_from(self.bytes.len()).map_err(|_| too_long())?);
-        }
-        Ok(())
+        // SAFETY: the collector was chosen for a column of VARCHAR or BLOB.
+        let appended = match unsafe { rows.contiguous_texts() } {
+            Some(texts) => append_texts(texts.iter().map(Some), &mut self.bytes, &mut self.ends),
+            // SAFETY: as above.
+            None => append_texts(unsafe { rows.texts() }, &mut self.bytes, &mut self.ends),
+        };
+        appended.ok_or_else(too_long)
     }
 
     fn weigh(&mut self, vector: &ffi::Vector, count: usize) -> Result<usize, Error> {
         let rows = self.reader.rows(vector, Picks::Range(0, count))?;
         // SAFETY: as in `append`.
-        let lengths = rows.places().map(|(place, valid)| if valid { unsafe { rows.text(place) }.len() } else { 0 });
-        Ok(lengths.sum())
+        let texts = unsafe { rows.texts() };
+        Ok(texts.flatten().map(|text| text.length() as usize).sum())
     }
 
     fn bytes(&self) -> usize {

@@ -40,6 +40,18 @@ pub(super) struct Execution {
     pub(super) scope: Scope,
 }
 
+/// What an init request says of its execution.
+#[derive(Clone)]
+pub(super) struct Blueprint {
+    function: Arc<dyn Registered>,
+    values: Values,
+    input_schema: SchemaRef,
+    output_schema: SchemaRef,
+    projection: Option<Vec<usize>>,
+    filters: Vec<Predicate>,
+    given: Given,
+}
+
 /// Runs a function's code. A panic is an error of the function; the worker goes on.
 pub(super) fn guarded<T>(code: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|payload| {
@@ -141,6 +153,7 @@ impl Exchange<'_> {
         let id = ExecutionId::new(request.execution_id);
         match self.check_owner(&id) {
             Ok(()) => {
+                self.server.recent.forget(&id);
                 self.server.storage.end(&id).map_err(Error::from)?;
             }
             Err(StorageError::UnknownExecution(_)) => {}
@@ -178,24 +191,31 @@ impl Exchange<'_> {
         batch_index: Option<i64>,
         input_blob: Bytes,
     ) -> Result<Execution, Fault> {
+        let read = self.server.recent.get_or_read(&id, &init_blob, || self.blueprint(init_blob.clone()))?;
+        let Blueprint { function, values, input_schema, output_schema, projection, filters, given } =
+            read.as_ref().clone();
+        let store = Store::new(Arc::clone(&self.server.storage), id);
+        let logger = self.logger.clone();
+        let scope =
+            Scope { store, input_schema, output_schema, projection, filters, batch_index, input_blob, given, logger };
+        Ok(Execution { function, values, scope })
+    }
+
+    fn blueprint(&self, init_blob: Bytes) -> Result<Blueprint, Fault> {
         let init = InitRequest::from_blob(init_blob.clone())?;
         let bind = BindRequest::from_blob(init.bind_call.clone())?;
         let given = self.given(&bind)?;
         let function = self.server.catalog.function(&bind.schema_path, &bind.function_name)?;
         let output_schema = ipc::decode_schema(&init.output_schema)?;
-        let projection = projection(init.projection_ids.as_deref(), function.as_ref(), &output_schema)?;
-        let scope = Scope {
-            store: Store::new(Arc::clone(&self.server.storage), id),
-            input_schema: bind.input_schema,
-            output_schema: Arc::clone(&output_schema),
-            projection,
+        Ok(Blueprint {
+            projection: projection(init.projection_ids.as_deref(), function.as_ref(), &output_schema)?,
             filters: filters(&init, init_blob, function.as_ref(), &output_schema)?,
-            batch_index,
-            input_blob,
+            values: decode_values(&bind.arguments)?,
+            input_schema: bind.input_schema,
+            function,
+            output_schema,
             given,
-            logger: self.logger.clone(),
-        };
-        Ok(Execution { function, values: decode_values(&bind.arguments)?, scope })
+        })
     }
 }
 

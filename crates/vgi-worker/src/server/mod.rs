@@ -16,6 +16,7 @@ mod http_service;
 mod metrics;
 mod options;
 mod protocol;
+mod recent;
 mod route;
 mod stats;
 mod stream;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
+use vgi_wire::pool::Pool;
 
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -36,6 +38,8 @@ use crate::ids::ExecutionId;
 use crate::log::Logger;
 use crate::storage::Storage;
 use crate::tokens::{Sealer, random_id, random_key};
+use execution::Blueprint;
+use recent::Recent;
 use stats::{Counters, Gauge};
 
 /// What all requests share.
@@ -46,8 +50,11 @@ pub(crate) struct Server {
     options: Options,
     counters: Counters,
     processing: Gauge,
+    recent: Recent<Blueprint>,
     /// One permit for every call that may be answered now.
     calls: Arc<Semaphore>,
+    /// Where the bodies of requests are.
+    bodies: Pool,
     /// Tells this process from others.
     id: String,
     swept: Mutex<Instant>,
@@ -64,7 +71,9 @@ impl Server {
             options,
             counters: Counters::default(),
             processing: Gauge::default(),
+            recent: Recent::default(),
             calls: Arc::new(Semaphore::new(calls)),
+            bodies: Pool::new(),
             id: hexadecimal(6),
             swept: Mutex::new(Instant::now()),
         })
