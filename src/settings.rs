@@ -71,11 +71,12 @@ pub const INFLIGHT: Setting = number(
     (1, 64),
 );
 
-/// Size that requests grow to once a thread has sent many small ones. Untuned Python servers spool bodies above 512 KiB to a file.
+/// Size that requests grow to once many small ones were sent. What one costs beside its bytes is spread over them; above 2 MiB little is
+/// gained, and every thread holds a window of requests.
 pub const BATCH_BYTES: Setting = number(
     "vgi_batch_bytes",
-    "Size in bytes up to which chunks are merged into one request after a thread's first requests; 0 never merges",
-    480 * 1024,
+    "Size in bytes up to which chunks are merged into one request after a call's first requests; 0 never merges",
+    2 << 20,
     (0, 1 << 30),
 );
 

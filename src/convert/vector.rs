@@ -96,21 +96,14 @@ impl Rows<'_> {
     ///
     /// # Safety
     /// `T` must have the layout of the vector's physical type, any bit pattern of which is a value.
-    pub(super) unsafe fn contiguous<T: Copy>(&self) -> Option<impl ExactSizeIterator<Item = T>> {
-        let values = self.contiguous_at::<T>()?;
-        // SAFETY: the rows are inside of the vector. A vector may be a window on a block of a table, where nothing is aligned.
-        Some((0..self.len()).map(move |row| unsafe { values.add(row).read_unaligned() }))
-    }
-
-    /// Where the first of the rows is, when they stand one after the other and none is NULL.
-    fn contiguous_at<T>(&self) -> Option<*const T> {
-        match self.picks {
-            Picks::Range(first, count) if self.view.selection.is_null() && self.all_valid() && count > 0 => {
-                // SAFETY: without a selection the values of a vector stand one after the other, and the range is inside of it.
-                Some(unsafe { self.view.values.cast::<T>().add(first) })
-            }
-            _ => None,
-        }
+    pub(super) unsafe fn contiguous<T: Copy>(&self) -> Option<impl ExactSizeIterator<Item = T> + Clone> {
+        let (first, count) = match self.picks {
+            Picks::Range(first, count) if self.view.selection.is_null() && self.all_valid() => (first, count),
+            _ => return None,
+        };
+        // SAFETY: without a selection the values of a vector stand one after the other, and only rows of it are picked. A vector may be a
+        // window on a block of a table, where nothing is aligned.
+        Some((first..first + count).map(|row| unsafe { self.value(row) }))
     }
 
     /// The value at a place that [`places`](Self::places) gave.
@@ -122,26 +115,13 @@ impl Rows<'_> {
         unsafe { self.view.values.cast::<T>().add(place).read_unaligned() }
     }
 
-    /// The texts or blobs of the rows as one piece of memory, where they are.
-    ///
-    /// # Safety
-    /// The vector must be of VARCHAR or BLOB.
-    pub(super) unsafe fn contiguous_texts(&self) -> Option<&[Text]> {
-        let texts = self.contiguous_at::<Text>()?;
-        // SAFETY: the rows are inside of the vector, and rows that are not NULL hold texts. DuckDB makes them in memory of the vector's
-        // own, which is aligned: there are none in a table.
-        Some(unsafe { std::slice::from_raw_parts(texts, self.len()) })
-    }
-
     /// The text or blob of each row, none for NULL.
     ///
     /// # Safety
     /// The vector must be of VARCHAR or BLOB.
-    pub(super) unsafe fn texts(&self) -> impl Iterator<Item = Option<&Text>> + Clone {
-        self.places().map(|(place, valid)| {
-            // SAFETY: the caller says that the vector holds texts, and the row is not NULL.
-            valid.then(|| unsafe { &*self.view.values.cast::<Text>().add(place) })
-        })
+    pub(super) unsafe fn texts(&self) -> impl Iterator<Item = Option<Text>> + Clone {
+        // SAFETY: the values of such a vector are of this layout.
+        self.places().map(|(place, valid)| valid.then(|| unsafe { self.value(place) }))
     }
 }
 
@@ -162,37 +142,28 @@ union TextRest {
 }
 
 impl Text {
-    const INLINED: u32 = 12;
-
     /// Its length in bytes.
-    pub(super) fn length(&self) -> u32 {
+    pub(super) fn length(self) -> u32 {
         self.length
     }
 
     /// Copies the text.
     ///
     /// # Safety
-    /// At `to` there must be room for it, and for [`OVERHANG`](Self::OVERHANG) bytes in any case.
-    unsafe fn copy_to(&self, to: *mut u8) {
+    /// The text must be there still. At `to` there must be room for it, and for [`OVERHANG`](Self::OVERHANG) bytes in any case.
+    unsafe fn copy_to(self, to: *mut u8) {
         let length = self.length as usize;
         // SAFETY: the caller gives the room. What is read is inside of the text: twelve bytes when they stand in it, and the first and
         // the last eight or sixteen of a text that has as many, which overlap. A text of more than twelve bytes has the pointer.
         unsafe {
-            if self.length <= Self::INLINED {
-                let inlined = (&raw const *self).cast::<u8>().add(size_of::<u32>());
-                return inlined.copy_to_nonoverlapping(to, Self::INLINED as usize);
-            }
-            let from = self.rest.pointer;
-            match length {
-                ..=16 => {
-                    from.copy_to_nonoverlapping(to, 8);
-                    from.add(length - 8).copy_to_nonoverlapping(to.add(length - 8), 8);
+            match self.length {
+                ..=12 => {
+                    to.cast::<[u8; 4]>().write_unaligned(self.inlined);
+                    to.add(4).cast::<[u8; 8]>().write_unaligned(self.rest.inlined);
                 }
-                ..=32 => {
-                    from.copy_to_nonoverlapping(to, 16);
-                    from.add(length - 16).copy_to_nonoverlapping(to.add(length - 16), 16);
-                }
-                _ => from.copy_to_nonoverlapping(to, length),
+                13..=16 => copy_ends::<8>(self.rest.pointer, to, length),
+                17..=32 => copy_ends::<16>(self.rest.pointer, to, length),
+                _ => self.rest.pointer.copy_to_nonoverlapping(to, length),
             }
         }
     }
@@ -200,17 +171,34 @@ impl Text {
     const OVERHANG: usize = 12;
 }
 
+/// Copies `length` bytes, between `N` and twice as many, by copying the first `N` and the last `N`.
+///
+/// # Safety
+/// There must be that many at both places.
+unsafe fn copy_ends<const N: usize>(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let (first, last) = (from.cast::<[u8; N]>(), from.add(length - N).cast::<[u8; N]>());
+        let (first, last) = (first.read_unaligned(), last.read_unaligned());
+        to.cast::<[u8; N]>().write_unaligned(first);
+        to.add(length - N).cast::<[u8; N]>().write_unaligned(last);
+    }
+}
+
 /// Appends texts to `bytes`, and the place where each ends to `ends`; a NULL takes no bytes. Nothing when they would become more than
 /// offsets of 32 bits can tell: then nothing was appended.
 ///
 /// The lengths are added up first, so that nothing has to be checked for each text: a call of a function and a growing vector cost more
 /// than the bytes of a short one.
-pub(super) fn append_texts<'a>(
-    texts: impl Iterator<Item = Option<&'a Text>> + Clone,
+///
+/// # Safety
+/// The texts must be there still.
+pub(super) unsafe fn append_texts(
+    texts: impl Iterator<Item = Option<Text>> + Clone,
     bytes: &mut Vec<u8>,
     ends: &mut Vec<i32>,
 ) -> Option<()> {
-    let length = |text: Option<&Text>| text.map_or(0, Text::length);
+    let length = |text: Option<Text>| text.map_or(0, Text::length);
     let added = texts.clone().map(|text| length(text) as usize).sum::<usize>();
     let mut end = i32::try_from(bytes.len()).ok()?;
     let total = bytes.len().checked_add(added).filter(|total| i32::try_from(*total).is_ok())?;

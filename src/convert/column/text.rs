@@ -47,11 +47,12 @@ impl Collector for Texts {
             self.ends.push(0);
         }
         self.nulls.append(&rows);
-        // SAFETY: the collector was chosen for a column of VARCHAR or BLOB.
-        let appended = match unsafe { rows.contiguous_texts() } {
-            Some(texts) => append_texts(texts.iter().map(Some), &mut self.bytes, &mut self.ends),
-            // SAFETY: as above.
-            None => append_texts(unsafe { rows.texts() }, &mut self.bytes, &mut self.ends),
+        // SAFETY: the collector was chosen for a column of VARCHAR or BLOB, whose vector is there for as long as the call lasts.
+        let appended = unsafe {
+            match rows.contiguous() {
+                Some(texts) => append_texts(texts.map(Some), &mut self.bytes, &mut self.ends),
+                None => append_texts(rows.texts(), &mut self.bytes, &mut self.ends),
+            }
         };
         appended.ok_or_else(too_long)
     }
