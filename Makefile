@@ -32,7 +32,7 @@ CXX_FILES := $(wildcard cpp/*.cpp cpp/*.hpp)
 EXPORTED := ^_?(vgi_duckdb_cpp_init|(vgi[$$])?cxxbridge1[$$].*)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build test interop bench sanitize lint format demo package fuzz clean
+.PHONY: help build test interop bench counts sanitize lint format demo package fuzz clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,11 @@ bench: build $(PYTHON)/ready ## Measure limits, peers and ours (under 15 minutes
 	$(PYTHON)/bin/python bench/run.py --extension $(EXTENSION) --worker $(CARGO_TARGET_DIR)/release/vgi-worker \
 		--tools $(CARGO_TARGET_DIR)/release/vgi-bench-tools --cache $(VGI_INTEROP_DIR) --output $(BUILD)/bench \
 		$(if $(Q),--quick) $(if $(FLIGHTS),--flights $(FLIGHTS)) $(if $(G),--only $(G))
+
+counts: build $(PYTHON)/ready ## Count the instructions of the hot paths with callgrind (needs valgrind)
+	@mkdir -p $(BUILD)/counted
+	$(CARGO_TARGET_DIR)/release/vgi-footer $(LIBRARY) $(BUILD)/counted/vgi.duckdb_extension
+	$(PYTHON)/bin/python bench/counts.py --extension $(BUILD)/counted/vgi.duckdb_extension --worker $(CARGO_TARGET_DIR)/release/vgi-worker
 
 # Sanitizers want to be loaded before everything else, and are not in the interpreter or the test runner.
 SANITIZED := $(BUILD)/sanitized/vgi.duckdb_extension

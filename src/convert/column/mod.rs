@@ -57,6 +57,8 @@ impl Nulls {
     fn append(&mut self, rows: &Rows<'_>) {
         if rows.all_valid() {
             self.0.append_n_non_nulls(rows.len());
+        } else if let Some(validity) = rows.validity() {
+            self.0.append_buffer(&validity);
         } else {
             rows.places().for_each(|(_, valid)| self.0.append(valid));
         }

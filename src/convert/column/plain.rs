@@ -96,11 +96,13 @@ impl<S: Plain, T: Plain + From<S> + arrow_buffer::ArrowNativeType> Collector for
             self.values.extend(values.map(T::from));
             return Ok(());
         }
-        self.values.extend(rows.places().map(|(place, valid)| {
-            // what stands in the place of a NULL may be left over from something else, which is nobody's business
-            // SAFETY: as above.
-            if valid { T::from(unsafe { rows.value::<S>(place) }) } else { T::default() }
-        }));
+        // what stands in the place of a NULL may be left over from something else, which is nobody's business
+        // SAFETY: as above.
+        let value = |(place, valid)| if valid { T::from(unsafe { rows.value::<S>(place) }) } else { T::default() };
+        match rows.dense_places() {
+            Some(places) => self.values.extend(places.map(value)),
+            None => self.values.extend(rows.places().map(value)),
+        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use libduckdb_sys as sys;
 use super::{Collector, Nulls};
 use crate::bridge::ffi;
 use crate::convert::logical::Logical;
-use crate::convert::vector::{Picks, Reader, append_texts};
+use crate::convert::vector::{Picks, Reader, Text, append_texts};
 use crate::error::{Error, ExceptionClass};
 
 pub(super) fn collector(logical: &Logical, data_type: &DataType) -> Option<Box<dyn Collector>> {
@@ -47,11 +47,14 @@ impl Collector for Texts {
             self.ends.push(0);
         }
         self.nulls.append(&rows);
+        let (bytes, ends) = (&mut self.bytes, &mut self.ends);
         // SAFETY: the collector was chosen for a column of VARCHAR or BLOB, whose vector is there for as long as the call lasts.
         let appended = unsafe {
-            match rows.contiguous() {
-                Some(texts) => append_texts(texts.map(Some), &mut self.bytes, &mut self.ends),
-                None => append_texts(rows.texts(), &mut self.bytes, &mut self.ends),
+            let text = |(place, valid): (usize, bool)| valid.then(|| rows.value::<Text>(place));
+            match (rows.contiguous::<Text>(), rows.dense_places()) {
+                (Some(texts), _) => append_texts(texts.map(Some), bytes, ends),
+                (None, Some(places)) => append_texts(places.map(text), bytes, ends),
+                (None, None) => append_texts(rows.places().map(text), bytes, ends),
             }
         };
         appended.ok_or_else(too_long)
@@ -60,8 +63,10 @@ impl Collector for Texts {
     fn weigh(&mut self, vector: &ffi::Vector, count: usize) -> Result<usize, Error> {
         let rows = self.reader.rows(vector, Picks::Range(0, count))?;
         // SAFETY: as in `append`.
-        let texts = unsafe { rows.texts() };
-        Ok(texts.flatten().map(|text| text.length() as usize).sum())
+        let length =
+            |(place, valid): (usize, bool)| if valid { unsafe { rows.value::<Text>(place) }.length() } else { 0 };
+        let weight = |place| length(place) as usize;
+        Ok(rows.dense_places().map_or_else(|| rows.places().map(weight).sum(), |places| places.map(weight).sum()))
     }
 
     fn bytes(&self) -> usize {
