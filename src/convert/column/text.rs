@@ -62,10 +62,10 @@ impl Collector for Texts {
 
     fn weigh(&mut self, vector: &ffi::Vector, count: usize) -> Result<usize, Error> {
         let rows = self.reader.rows(vector, Picks::Range(0, count))?;
-        // SAFETY: as in `append`.
-        let length =
-            |(place, valid): (usize, bool)| if valid { unsafe { rows.value::<Text>(place) }.length() } else { 0 };
-        let weight = |place| length(place) as usize;
+        let weight = |(place, valid): (usize, bool)| {
+            // SAFETY: as in `append`.
+            if valid { unsafe { rows.value::<Text>(place) }.length() as usize } else { 0 }
+        };
         Ok(rows.dense_places().map_or_else(|| rows.places().map(weight).sum(), |places| places.map(weight).sum()))
     }
 
