@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod budget;
 mod catalog_methods;
+mod drain;
 mod execution;
 mod fault;
 mod gate;
@@ -21,7 +22,7 @@ mod stats;
 mod stream;
 
 pub use auth::Credential;
-pub use handle::{Handle, serve};
+pub use handle::{Handle, serve, serve_on};
 pub use options::Options;
 pub use stats::Stats;
 
@@ -36,6 +37,7 @@ use crate::ids::ExecutionId;
 use crate::log::Logger;
 use crate::storage::Storage;
 use crate::tokens::{Sealer, random_id, random_key};
+use drain::Drain;
 use stats::{Counters, Gauge};
 
 /// What all requests share.
@@ -46,6 +48,7 @@ pub(crate) struct Server {
     options: Options,
     counters: Counters,
     processing: Gauge,
+    drain: Drain,
     /// One permit for every call that may be answered now.
     calls: Arc<Semaphore>,
     /// Tells this process from others.
@@ -64,6 +67,7 @@ impl Server {
             options,
             counters: Counters::default(),
             processing: Gauge::default(),
+            drain: Drain::default(),
             calls: Arc::new(Semaphore::new(calls)),
             id: hexadecimal(6),
             swept: Mutex::new(Instant::now()),
@@ -84,6 +88,7 @@ impl Server {
             *swept = Instant::now();
             drop(swept);
             self.storage.expire(self.options.state_ttl)?;
+            self.drain.forget(self.options.state_ttl);
         }
         Ok(())
     }
