@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Any request may reach any process that serves the function, so what one request leaves for the next goes through the
-//! [storage](storage): this process's memory, SQLite, Redis or PostgreSQL, whichever [`Options::storage`] names.
+//! [storage]: this process's memory, SQLite, Redis or PostgreSQL, whichever [`Options::storage`] names.
 //!
 //! ```
 //! use vgi_worker::Options;

@@ -70,12 +70,7 @@ fn they_share_executions_and_a_port() {
     let (_folder, mut worker) = workers("3", &[]);
     let children = worker.children();
     assert_eq!(children.len(), 3);
-    let input = [rows(0, 10), rows(10, 5000)];
-    for _ in 0..5 {
-        let call = Call::new("sort_rows").positional(text("n"));
-        let sorted = run(&client(worker.address), &call, &input).unwrap();
-        assert_eq!(sorted.iter().map(arrow_array::RecordBatch::num_rows).sum::<usize>(), 5010);
-    }
+    deployment::every_function_is_right(worker.address);
     assert_eq!(worker.stat("live_executions"), 0);
     signal(worker.child.id(), "TERM");
     assert!(worker.ends_within(LIMIT).unwrap().success());
@@ -135,6 +130,18 @@ fn at_the_end_open_streams_are_finished() {
     assert_eq!(turns, whole.len());
     execution.destroy();
     assert!(worker.ends_within(LIMIT).unwrap().success());
+}
+
+#[test]
+fn a_second_signal_ends_them_at_once() {
+    let (_folder, mut worker) = workers("2", &["--grace", "600"]);
+    let children = worker.children();
+    let _left = client(worker.address).begin(&Call::new("buffer_input"), &rows(0, 1).schema()).unwrap();
+    signal(worker.child.id(), "TERM");
+    assert!(worker.ends_within(Duration::from_millis(500)).is_none());
+    signal(worker.child.id(), "TERM");
+    assert!(!worker.ends_within(LIMIT).unwrap().success());
+    eventually("they end", || !children.iter().any(|pid| is_there(*pid)));
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub struct PostgresStorage {
 /// What became of an operation.
 enum Done {
     /// The connection is good, whatever the answer is.
-    Answered(Session, Result<Vec<Row>, Error>),
+    Answered(Box<Session>, Result<Vec<Row>, Error>),
     Broken(Error),
     Unconnected(Error),
     Unanswered,
@@ -94,7 +94,7 @@ impl PostgresStorage {
         });
         match receiver.recv().map_err(|_| stopped())? {
             Done::Answered(session, answer) => {
-                lease.keep(session);
+                lease.keep(*session);
                 Ok(answer)
             }
             Done::Broken(error) => Err(StorageError::Lost { server: self.url.to_string(), reason: told(&error) }),
@@ -115,9 +115,8 @@ impl PostgresStorage {
                 refused("it does not let in this user with this password".to_owned())
             }
             Some(&SqlState::CANNOT_CONNECT_NOW) => StorageError::Unreachable { server, reason: told(error) },
-            Some(_) => refused(told(error)),
             None if has_io(error) => StorageError::Unreachable { server, reason: told(error) },
-            None => refused(told(error)),
+            _ => refused(told(error)),
         }
     }
 
@@ -179,9 +178,9 @@ async fn attend(config: Config, resting: Option<(Session, Duration)>, sql: &'sta
         },
     };
     match session.run(sql, &values).await {
-        Ok(rows) => Done::Answered(session, Ok(rows)),
+        Ok(rows) => Done::Answered(Box::new(session), Ok(rows)),
         Err(error) if is_broken(&error) => Done::Broken(error),
-        Err(error) => Done::Answered(session, Err(error)),
+        Err(error) => Done::Answered(Box::new(session), Err(error)),
     }
 }
 
@@ -202,7 +201,7 @@ fn sources(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'sta
 }
 
 fn has_io(error: &Error) -> bool {
-    sources(error).any(|source| source.is::<std::io::Error>())
+    sources(error).any(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
 /// What the innermost error says.

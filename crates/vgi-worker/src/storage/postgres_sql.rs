@@ -103,8 +103,11 @@ pub(super) const POP: &str = live!(
 
 pub(super) const END: &str = "DELETE FROM vgi_worker.executions WHERE id = $1 RETURNING 1";
 
+/// Passes over executions that a statement is changing now: those are not idle.
 pub(super) const EXPIRE: &str = "
-    WITH expired AS (DELETE FROM vgi_worker.executions WHERE touched <= now() - make_interval(secs => $1) RETURNING 1)
+    WITH idle AS (SELECT number FROM vgi_worker.executions WHERE touched <= now() - make_interval(secs => $1)
+        FOR UPDATE SKIP LOCKED),
+    expired AS (DELETE FROM vgi_worker.executions USING idle WHERE executions.number = idle.number RETURNING 1)
     SELECT count(*) FROM expired";
 
 pub(super) const LIVE: &str = "SELECT count(*) FROM vgi_worker.executions";

@@ -210,8 +210,8 @@ impl Storage for RedisStorage {
     }
 
     fn count(&self, execution: &ExecutionId, counter: &str, by: i64) -> Result<i64, StorageError> {
-        let counted = self.run(&self.scripts.count, execution, &[counter.as_bytes(), by.to_string().as_bytes()]);
-        counted.map_err(|error| match error {
+        let value = self.run(&self.scripts.count, execution, &[counter.as_bytes(), by.to_string().as_bytes()]);
+        value.map_err(|error| match error {
             StorageError::Backend(message) if message.contains("would overflow") => {
                 StorageError::Overflow(counter.to_owned())
             }

@@ -47,12 +47,12 @@ fn trial(name: &str, missing: Option<&'static str>, test: impl FnOnce() + Send +
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     let required = set("VGI_TEST_SERVERS") || set("CI");
     let ignored = missing.is_some() && !required;
-    let run = move || match missing {
-        Some(program) => Err(Failed::from(format!("{program} is not installed"))),
-        None => {
-            test();
-            Ok(())
+    let run = move || {
+        if let Some(program) = missing {
+            return Err(Failed::from(format!("{program} is not installed")));
         }
+        test();
+        Ok(())
     };
     Trial::test(name, run).with_ignored_flag(ignored)
 }

@@ -68,21 +68,26 @@ fn calls() -> Vec<Call> {
     ]
 }
 
-/// Consecutive requests of one execution alternate between two processes.
-pub fn consecutive_requests_may_reach_different_processes(deployment: &Deployment) {
-    let workers = [Worker::start(&deployment.storage), Worker::start(&deployment.storage)];
-    let proxy = Proxy::start(workers.iter().map(|worker| worker.address).collect());
+/// What this address answers is what a server alone answers.
+pub fn every_function_is_right(address: SocketAddr) {
     let alone = start(Options::default());
     // the last piece is large enough for a file
     let input = [rows(0, 10), rows(10, 1), rows(11, 5000)];
     for call in calls() {
         let expected = run(&Client::new(&alone), &call, &input).unwrap();
         assert!(expected.iter().any(|batch| batch.num_rows() > 0), "{}", call.function);
-        // twice, so that every request of the call has been at both
+        // twice, so that every request of the call has been at both of two processes
         for _ in 0..2 {
-            assert_eq!(run(&client(proxy.address()), &call, &input).unwrap(), expected, "{}", call.function);
+            assert_eq!(run(&client(address), &call, &input).unwrap(), expected, "{}", call.function);
         }
     }
+}
+
+/// Consecutive requests of one execution alternate between two processes.
+pub fn consecutive_requests_may_reach_different_processes(deployment: &Deployment) {
+    let workers = [Worker::start(&deployment.storage), Worker::start(&deployment.storage)];
+    let proxy = Proxy::start(workers.iter().map(|worker| worker.address).collect());
+    every_function_is_right(proxy.address());
     for worker in &workers {
         assert!(worker.stat("process_calls") >= 10);
     }

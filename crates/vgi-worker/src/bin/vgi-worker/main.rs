@@ -110,12 +110,11 @@ fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
             return several(serve, options, stop).await;
         }
         let catalog = functions::example_catalog(serve.test_functions)?;
-        let server = match serve.supervisor {
-            None => vgi_worker::serve(catalog, options)?,
-            Some(_) => {
-                let listener = TcpListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-                vgi_worker::serve_on(catalog, options, listener)?
-            }
+        let server = if serve.supervisor.is_some() {
+            let listener = TcpListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+            vgi_worker::serve_on(catalog, options, listener)?
+        } else {
+            vgi_worker::serve(catalog, options)?
         };
         announce(server.address(), serve.port_file.as_deref().filter(|_| serve.supervisor.is_none()))?;
         stop.told().await;

@@ -82,8 +82,8 @@ impl Keeper {
         let mut served = false;
         loop {
             let begun = Instant::now();
-            let (status, serves) = self.one().await?;
-            served |= serves;
+            let (status, announced) = self.one().await?;
+            served |= announced;
             if *self.stop.borrow() {
                 return if status.success() {
                     Ok(())
