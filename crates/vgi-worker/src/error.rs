@@ -67,6 +67,7 @@ impl Error {
             Self::NotFound(_) => "NOT_FOUND",
             Self::Storage(StorageError::UnknownExecution(_)) => "FAILED_PRECONDITION",
             Self::Failed(_) | Self::Arrow(_) => "UNKNOWN",
+            // never UNAVAILABLE, which invites clients to repeat a request that may have stored a part of what it had to store
             Self::Declaration(_) | Self::Wire(_) | Self::Storage(_) | Self::Panicked(_) => "INTERNAL",
         }
     }

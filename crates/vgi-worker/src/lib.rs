@@ -11,6 +11,17 @@
 //! server.shutdown();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Any request may reach any process that serves the function, so what one request leaves for the next goes through the
+//! [storage]: this process's memory, SQLite, Redis or PostgreSQL, whichever [`Options::storage`] names.
+//!
+//! ```
+//! use vgi_worker::Options;
+//!
+//! let options = Options { storage: "redis://state.example:6379".parse()?, ..Options::default() };
+//! assert!(options.storage.is_shared());
+//! # Ok::<(), String>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -35,5 +46,5 @@ pub use declared::Declared;
 pub use error::{Error, Result};
 pub use function::{Bound, BufferingFunction, Example, Filters, Flags, FunctionSpec, Tick};
 pub use ids::{ExecutionId, FinalizeId, StateId};
-pub use server::{Credential, Handle, Options, Stats, serve};
+pub use server::{Credential, Handle, Options, Stats, serve, serve_on};
 pub use vgi_wire::methods::{SecretLookup, SecretTypeSpec};

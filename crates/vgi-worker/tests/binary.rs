@@ -2,57 +2,24 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
+#[path = "support/worker.rs"]
+mod worker;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-struct Worker(Child);
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-impl Worker {
-    /// The worker, and the address that it prints.
-    fn start(arguments: &[&str]) -> (Self, std::net::SocketAddr) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vgi-worker"));
-        let mut child =
-            Self(command.args(["serve", "--port", "0"]).args(arguments).stdout(Stdio::piped()).spawn().unwrap());
-        let mut line = String::new();
-        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim_end().strip_prefix("listening on http://").unwrap().parse().unwrap();
-        (child, address)
-    }
-
-    fn ends_within(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
-        let begun = Instant::now();
-        while begun.elapsed() < limit {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return Some(status);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        None
-    }
-}
-
-fn signal(pid: u32, name: &str) {
-    assert!(Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap().success());
-}
+use worker::{Worker, signal};
 
 #[test]
 fn it_tells_its_port_and_stops_when_told() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["TERM", "INT"] {
         let port_file = folder.path().join("port");
-        let (mut worker, address) = Worker::start(&["--port-file", port_file.to_str().unwrap()]);
+        let mut worker = Worker::start_with("memory", &["--port-file", port_file.to_str().unwrap()]);
+        let address = worker.address;
         assert_eq!(std::fs::read_to_string(&port_file).unwrap(), address.port().to_string());
         assert_eq!(support::http(address, "GET", "/health", &[], b"").status, 200);
-        signal(worker.0.id(), name);
+        signal(worker.child.id(), name);
         assert!(worker.ends_within(Duration::from_secs(5)).unwrap().success());
     }
 }
@@ -60,7 +27,7 @@ fn it_tells_its_port_and_stops_when_told() {
 #[test]
 fn it_ends_with_the_process_that_it_watches() {
     let mut watched = Command::new("sleep").arg("60").spawn().unwrap();
-    let (mut worker, _) = Worker::start(&["--parent-pid", &watched.id().to_string()]);
+    let mut worker = Worker::start_with("memory", &["--parent-pid", &watched.id().to_string()]);
     assert!(worker.ends_within(Duration::from_millis(800)).is_none());
     watched.kill().unwrap();
     // not waited for: the process is gone though its entry is not
@@ -70,11 +37,31 @@ fn it_ends_with_the_process_that_it_watches() {
 
 #[test]
 fn a_port_that_is_taken_is_an_error() {
-    let (_worker, address) = Worker::start(&[]);
+    let worker = Worker::start("memory");
     let second = Command::new(env!("CARGO_BIN_EXE_vgi-worker"))
-        .args(["serve", "--port", &address.port().to_string()])
+        .args(["serve", "--port", &worker.address.port().to_string()])
         .output()
         .unwrap();
     assert!(!second.status.success());
     assert!(String::from_utf8_lossy(&second.stderr).contains("in use"), "{}", String::from_utf8_lossy(&second.stderr));
+}
+
+#[test]
+fn a_password_in_a_storage_is_not_repeated() {
+    for (storage, hint) in [
+        ("mysql://ann:s3same@host/state", "'mysql:' is no storage (there are: memory, sqlite:PATH"),
+        ("postgres://ann:s3same@host:port/state", "no valid PostgreSQL URL"),
+        ("redis://ann:s3same@127.0.0.1:1", "the storage at redis://127.0.0.1:1/0 cannot be reached: "),
+        ("postgres://ann:s3same@127.0.0.1:1/state", "the storage at postgres://127.0.0.1:1/state cannot be reached: "),
+    ] {
+        let run = |command: &mut Command| {
+            let output = command.env("VGI_WORKER_LOG", "trace").output().unwrap();
+            assert!(!output.status.success());
+            let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(said.contains(hint) && !said.contains("s3same") && !said.contains("ann:"), "{said}");
+        };
+        let program = || Command::new(env!("CARGO_BIN_EXE_vgi-worker"));
+        run(program().args(["serve", "--port", "0", "--storage", storage]));
+        run(program().args(["serve", "--port", "0"]).env("VGI_WORKER_STORAGE", storage));
+    }
 }

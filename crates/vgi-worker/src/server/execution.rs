@@ -64,6 +64,7 @@ pub(super) fn guarded<T>(code: impl FnOnce() -> Result<T>) -> Result<T> {
 impl Exchange<'_> {
     pub(super) fn bind(&self, call: &Call) -> Result<Segments, Fault> {
         self.server.counters.bind_calls.add(1);
+        self.server.drain.admit()?;
         let request = BindRequest::from_blob(call.request_blob()?)?;
         let given = self.given(&request)?;
         let function = self.server.catalog.function(&request.schema_path, &request.function_name)?;
@@ -114,6 +115,7 @@ impl Exchange<'_> {
             return Err(error.into());
         }
         self.server.counters.executions.add(1);
+        self.server.drain.serves(&id);
         self.opened(&execution)
     }
 
@@ -155,6 +157,7 @@ impl Exchange<'_> {
             Ok(()) => {
                 self.server.recent.forget(&id);
                 self.server.storage.end(&id).map_err(Error::from)?;
+                self.server.drain.ended(&id);
             }
             Err(StorageError::UnknownExecution(_)) => {}
             Err(error) => return Err(Error::from(error).into()),
@@ -179,6 +182,7 @@ impl Exchange<'_> {
         input_blob: Bytes,
     ) -> Result<Execution, Fault> {
         self.check_owner(&id).map_err(Error::from)?;
+        self.server.drain.serves(&id);
         let stored = self.server.storage.get(&id, INIT).map_err(Error::from)?;
         let stored = stored.ok_or_else(|| Error::from(StorageError::UnknownExecution(id.clone())))?;
         self.assemble(id, stored, batch_index, input_blob)

@@ -11,9 +11,13 @@ use axum::Router;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::catalog::Catalog;
 use crate::server::{Options, Server, Stats, http_service};
+
+/// How often a server that is about to stop looks whether it may.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A running server. It stops when this is dropped.
 pub struct Handle {
@@ -42,7 +46,7 @@ impl Handle {
         self.server.stats()
     }
 
-    /// Stops the server: it accepts nothing more, and requests that are being answered have the time that the options grant.
+    /// Stops the server: it begins no more executions, those that it serves are finished in the time that the options grant, and it ends.
     pub fn shutdown(mut self) {
         self.stop_and_wait();
     }
@@ -69,6 +73,18 @@ impl Drop for Handle {
 /// # Errors
 /// When the address cannot be listened on, the storage cannot be opened, or no thread can be started.
 pub fn serve(catalog: Catalog, options: Options) -> io::Result<Handle> {
+    start(catalog, options, None)
+}
+
+/// Serves a catalog on a listener that is there already, such as one that several processes share.
+///
+/// # Errors
+/// When the storage cannot be opened, or no thread can be started.
+pub fn serve_on(catalog: Catalog, options: Options, listener: std::net::TcpListener) -> io::Result<Handle> {
+    start(catalog, options, Some(listener))
+}
+
+fn start(catalog: Catalog, options: Options, listener: Option<std::net::TcpListener>) -> io::Result<Handle> {
     let server = Arc::new(Server::new(catalog, options).map_err(io::Error::other)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -79,7 +95,7 @@ pub fn serve(catalog: Catalog, options: Options) -> io::Result<Handle> {
     let (started, start) = mpsc::channel();
     let shared = Arc::clone(&server);
     let thread = std::thread::Builder::new().name("vgi-worker".to_owned()).spawn(move || {
-        runtime.block_on(run(shared, started, stopped));
+        runtime.block_on(run(shared, listener, started, stopped));
         // a function that still computes cannot be stopped, and is not waited for
         runtime.shutdown_timeout(Duration::ZERO);
     })?;
@@ -87,10 +103,24 @@ pub fn serve(catalog: Catalog, options: Options) -> io::Result<Handle> {
     Ok(Handle { address, server, stop: Some(stop), thread: Some(thread) })
 }
 
-async fn run(server: Arc<Server>, started: mpsc::Sender<io::Result<SocketAddr>>, stopped: oneshot::Receiver<()>) {
-    let grace = server.options.grace;
-    let bound = TcpListener::bind((server.options.host, server.options.port)).await;
-    let listener = match bound.and_then(|listener| Ok((listener.local_addr()?, listener))) {
+async fn listen(server: &Server, given: Option<std::net::TcpListener>) -> io::Result<(SocketAddr, TcpListener)> {
+    let listener = match given {
+        None => TcpListener::bind((server.options.host, server.options.port)).await?,
+        Some(listener) => {
+            listener.set_nonblocking(true)?;
+            TcpListener::from_std(listener)?
+        }
+    };
+    Ok((listener.local_addr()?, listener))
+}
+
+async fn run(
+    server: Arc<Server>,
+    given: Option<std::net::TcpListener>,
+    started: mpsc::Sender<io::Result<SocketAddr>>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let listener = match listen(&server, given).await {
         Ok((address, listener)) => {
             started.send(Ok(address)).ok();
             listener
@@ -104,15 +134,17 @@ async fn run(server: Arc<Server>, started: mpsc::Sender<io::Result<SocketAddr>>,
     let listener = listener.tap_io(|connection| {
         connection.set_nodelay(true).ok();
     });
-    let service = Router::new().fallback(http_service::handle).with_state(server);
+    let service = Router::new().fallback(http_service::handle).with_state(Arc::clone(&server));
     let (closing, close) = oneshot::channel::<()>();
     let graceful = axum::serve(listener, service).with_graceful_shutdown(async {
         close.await.ok();
     });
     let limit = async {
         stopped.await.ok();
+        let end = Instant::now() + server.options.grace;
+        tokio::time::timeout_at(end, drained(&server)).await.ok();
         closing.send(()).ok();
-        tokio::time::sleep(grace).await;
+        tokio::time::sleep_until(end).await;
     };
     tokio::select! {
         ended = graceful => {
@@ -121,5 +153,18 @@ async fn run(server: Arc<Server>, started: mpsc::Sender<io::Result<SocketAddr>>,
             }
         }
         () = limit => tracing::warn!("requests were still being answered when the server stopped"),
+    }
+}
+
+/// Waits until the executions that this process served are done.
+async fn drained(server: &Arc<Server>) {
+    server.drain.stop();
+    loop {
+        let server = Arc::clone(server);
+        // a thread that cannot be had means that nothing else can go on either
+        if tokio::task::spawn_blocking(move || server.drain.is_empty(&*server.storage)).await.unwrap_or(true) {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }

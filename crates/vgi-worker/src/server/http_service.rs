@@ -15,7 +15,7 @@ use crate::server::body::{self, Coding, Wanted};
 use crate::server::fault::Fault;
 use crate::server::protocol::PROTOCOLS;
 use crate::server::route::Place;
-use crate::server::{Exchange, Server, auth, budget, hexadecimal, metrics};
+use crate::server::{Exchange, Server, Stats, auth, budget, hexadecimal, metrics};
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 /// Prometheus's text format.
@@ -38,8 +38,14 @@ pub(super) async fn handle(State(server): State<Arc<Server>>, request: Request<B
 /// Answers a request that was let in.
 async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, principal: &str) -> Response<Body> {
     match (request.method(), request.uri().path()) {
-        (&Method::GET, "/stats") => json_response(StatusCode::OK, &json!(server.stats())),
-        (&Method::GET, "/metrics") => text_response(METRICS, metrics::text(&server.stats())),
+        (&Method::GET, "/stats") => match stats(server).await {
+            Ok(stats) => json_response(StatusCode::OK, &json!(stats)),
+            Err(response) => response,
+        },
+        (&Method::GET, "/metrics") => match stats(server).await {
+            Ok(stats) => text_response(METRICS, metrics::text(&stats)),
+            Err(response) => response,
+        },
         (&Method::POST, _) => post(server, request, request_id, principal).await,
         _ => {
             let mut response =
@@ -48,6 +54,14 @@ async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, 
             response
         }
     }
+}
+
+/// The counters; on a thread that may block, because the storage is asked too.
+async fn stats(server: &Arc<Server>) -> Result<Stats, Response<Body>> {
+    let server = Arc::clone(server);
+    tokio::task::spawn_blocking(move || server.stats()).await.map_err(|error| {
+        json_response(StatusCode::INTERNAL_SERVER_ERROR, &json!({"title": "500", "detail": error.to_string()}))
+    })
 }
 
 /// What every reply says about this server.
@@ -71,9 +85,12 @@ fn request_id(headers: &HeaderMap) -> String {
 
 fn health(server: &Server) -> Response<Body> {
     let [protocol, ..] = &PROTOCOLS;
-    let document = json!({"status": "ok", "server_id": server.id, "protocol": protocol.name});
-    let mut response = json_response(StatusCode::OK, &document);
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    let stopping = server.drain.is_stopping();
+    let (code, status) = if stopping { (StatusCode::SERVICE_UNAVAILABLE, "stopping") } else { (StatusCode::OK, "ok") };
+    let document = json!({"status": status, "server_id": server.id, "protocol": protocol.name});
+    let mut response = json_response(code, &document);
+    let caching = HeaderValue::from_static(if stopping { "no-store" } else { "public, max-age=300" });
+    response.headers_mut().insert(CACHE_CONTROL, caching);
     response
 }
 
@@ -102,9 +119,7 @@ async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, pr
     };
     // before the body is read, so that refusing costs nothing
     let Ok(permit) = Arc::clone(&server.calls).try_acquire_owned() else {
-        let mut response = refuse(overloaded());
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        return response;
+        return refuse(overloaded());
     };
     let (head, body) = request.into_parts();
     let limit = server.options.body_limit();
@@ -189,6 +204,9 @@ fn arrow_response(answer: Answer, applied: Option<Wanted>) -> Response<Body> {
     }
     if answer.failed {
         headers.insert("x-vgi-rpc-error", HeaderValue::from_static("true"));
+    }
+    if answer.status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     if answer.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         headers.insert(ACCEPT, HeaderValue::from_static(ARROW));

@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod budget;
 mod catalog_methods;
+mod drain;
 mod execution;
 mod fault;
 mod gate;
@@ -22,7 +23,7 @@ mod stats;
 mod stream;
 
 pub use auth::Credential;
-pub use handle::{Handle, serve};
+pub use handle::{Handle, serve, serve_on};
 pub use options::Options;
 pub use stats::Stats;
 
@@ -38,6 +39,7 @@ use crate::ids::ExecutionId;
 use crate::log::Logger;
 use crate::storage::Storage;
 use crate::tokens::{Sealer, random_id, random_key};
+use drain::Drain;
 use execution::Blueprint;
 use recent::Recent;
 use stats::{Counters, Gauge};
@@ -51,6 +53,7 @@ pub(crate) struct Server {
     counters: Counters,
     processing: Gauge,
     recent: Recent<Blueprint>,
+    drain: Drain,
     /// One permit for every call that may be answered now.
     calls: Arc<Semaphore>,
     /// Where the bodies of requests are.
@@ -72,6 +75,7 @@ impl Server {
             counters: Counters::default(),
             processing: Gauge::default(),
             recent: Recent::default(),
+            drain: Drain::default(),
             calls: Arc::new(Semaphore::new(calls)),
             bodies: Pool::new(),
             id: hexadecimal(6),
@@ -93,6 +97,7 @@ impl Server {
             *swept = Instant::now();
             drop(swept);
             self.storage.expire(self.options.state_ttl)?;
+            self.drain.forget(self.options.state_ttl);
         }
         Ok(())
     }

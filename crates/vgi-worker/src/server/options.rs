@@ -30,7 +30,7 @@ pub struct Options {
     pub state_ttl: Duration,
     /// How long a stream token is good.
     pub token_ttl: Duration,
-    /// How long requests that are being answered may go on after a shutdown began.
+    /// How long executions and requests that are being answered may go on after a shutdown began.
     pub grace: Duration,
 }
 

@@ -2,12 +2,20 @@
 //!
 //! Any request of an execution may reach any process that serves the function, so nothing that a later request needs may live in the
 //! function itself. What `process` keeps and `finalize` reads goes through [`Storage`], scoped by the execution; a back end decides
-//! whether that is this process's memory or something that several processes share.
+//! whether that is this process's memory or something that several processes share. Operations may block, so the server calls them on
+//! threads that may.
 
 mod backend;
 #[cfg(test)]
 mod conformance;
 mod memory;
+mod pool;
+mod postgres;
+mod postgres_session;
+mod postgres_sql;
+mod redis;
+mod redis_scripts;
+mod server_url;
 mod spill;
 mod sqlite;
 
@@ -18,8 +26,11 @@ use arrow_array::RecordBatch;
 use bytes::Bytes;
 use vgi_wire::ipc;
 
+pub use self::redis::RedisStorage;
 pub use backend::Backend;
 pub use memory::MemoryStorage;
+pub use postgres::PostgresStorage;
+pub use server_url::ServerUrl;
 pub use sqlite::SqliteStorage;
 
 use crate::error::{Error, Result};
@@ -35,6 +46,34 @@ pub enum StorageError {
     /// A counter would leave the range of 64 bits.
     #[error("the counter '{0}' would overflow")]
     Overflow(String),
+    /// The server that keeps the state cannot be reached.
+    #[error(
+        "the storage at {server} cannot be reached: {reason}; is the server running there, and may this machine connect to it?"
+    )]
+    Unreachable {
+        /// Where it is, without credentials.
+        server: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The server that keeps the state does not let this worker in.
+    #[error(
+        "the storage at {server} refuses this worker: {reason}; check the user, the password and the database of its URL"
+    )]
+    Refused {
+        /// Where it is, without credentials.
+        server: String,
+        /// What it says.
+        reason: String,
+    },
+    /// The connection to the server that keeps the state broke, so nobody knows whether the operation was done.
+    #[error("the connection to the storage at {server} broke: {reason}; start the call again, which connects anew")]
+    Lost {
+        /// Where it is, without credentials.
+        server: String,
+        /// What went wrong.
+        reason: String,
+    },
     /// The back end fails.
     #[error("the storage failed: {0}")]
     Backend(String),
@@ -44,6 +83,7 @@ impl StorageError {
     pub(crate) fn exception_type(&self) -> &'static str {
         match self {
             Self::UnknownExecution(_) => "UnknownExecutionError",
+            Self::Unreachable { .. } | Self::Refused { .. } | Self::Lost { .. } => "StorageUnavailableError",
             Self::Overflow(_) | Self::Backend(_) => "StorageError",
         }
     }

@@ -1,0 +1,163 @@
+//! `serve --workers`: several processes on one port.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::cast_precision_loss, reason = "the numbers are small")]
+
+#[path = "support/deployment.rs"]
+mod deployment;
+#[path = "support/proxy.rs"]
+mod proxy;
+mod support;
+#[path = "support/worker.rs"]
+mod worker;
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::Float64Array;
+use deployment::{client, rows};
+use support::{Call, http, int, run, text};
+use vgi_wire::reply::Tokens;
+use worker::{Worker, signal};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < LIMIT, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn is_there(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    !stat.rsplit(") ").next().unwrap().starts_with('Z')
+}
+
+/// Workers on a database of SQLite, which lives as long as the folder.
+fn workers(count: &str, arguments: &[&str]) -> (tempfile::TempDir, Worker) {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = format!("sqlite:{}", folder.path().join("state.db").display());
+    let worker = Worker::start_with(&storage, &[&["--workers", count], arguments].concat());
+    (folder, worker)
+}
+
+#[test]
+fn they_need_a_storage_that_they_share() {
+    let refused = Command::new(env!("CARGO_BIN_EXE_vgi-worker"))
+        .args(["serve", "--port", "0", "--workers", "2"])
+        .output()
+        .unwrap();
+    assert!(!refused.status.success());
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("--workers 2 needs a storage that the processes share"), "{said}");
+}
+
+#[test]
+fn workers_that_cannot_start_are_an_error() {
+    let refused = Command::new(env!("CARGO_BIN_EXE_vgi-worker"))
+        .args(["serve", "--port", "0", "--workers", "2", "--storage", "sqlite:/nowhere/state.db"])
+        .output()
+        .unwrap();
+    assert!(!refused.status.success());
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("/nowhere/state.db") && said.contains("a worker process could not start"), "{said}");
+}
+
+#[test]
+fn they_share_executions_and_a_port() {
+    let (_folder, mut worker) = workers("3", &[]);
+    let children = worker.children();
+    assert_eq!(children.len(), 3);
+    deployment::every_function_is_right(worker.address);
+    assert_eq!(worker.stat("live_executions"), 0);
+    signal(worker.child.id(), "TERM");
+    assert!(worker.ends_within(LIMIT).unwrap().success());
+    assert!(!children.into_iter().any(is_there));
+}
+
+#[test]
+fn one_that_is_killed_fails_its_call_and_is_replaced() {
+    let (_folder, mut worker) = workers("2", &[]);
+    let before = worker.children();
+    let address = worker.address;
+    let call = Call::new("hang_in").positional(text("process")).positional(Arc::new(Float64Array::from(vec![60.0])));
+    let execution = client(address).begin(&call, &rows(0, 10).schema()).unwrap();
+    let hanging = std::thread::spawn(move || execution.process(&rows(0, 10), None).map(|_| ()));
+    std::thread::sleep(Duration::from_millis(300));
+    // one of them answers that call
+    for pid in &before {
+        signal(*pid, "KILL");
+    }
+    // the test's client panics on a connection that ends without a reply
+    assert!(hanging.join().is_err());
+    eventually("they are replaced", || {
+        let now = worker.children();
+        now.len() == 2 && now.iter().all(|pid| is_there(*pid) && !before.contains(pid))
+    });
+    // a connection that comes before the new ones listen waits for them
+    let input = [rows(0, 10)];
+    assert_eq!(run(&client(address), &Call::new("buffer_input"), &input).unwrap(), input);
+    signal(worker.child.id(), "TERM");
+    // the execution that was left is waited for by nobody: those who served it are gone
+    assert!(worker.ends_within(LIMIT).unwrap().success());
+}
+
+#[test]
+fn at_the_end_open_streams_are_finished() {
+    let (_folder, mut worker) = workers("2", &["--grace", "30"]);
+    let client = client(worker.address);
+    let call = Call::new("emit_parts").positional(int(1)).positional(int(3)).named("ticks", int(5));
+    let input = rows(0, 10);
+    let execution = client.begin(&call, &input.schema()).unwrap();
+    let id = execution.process(&input, None).unwrap().0;
+    let streams = execution.combine(vec![id]).unwrap().0;
+    let whole = execution.drain(&streams[0]).unwrap();
+    let first = execution.open_stream(&streams[0]).unwrap();
+
+    signal(worker.child.id(), "TERM");
+    eventually("they stop", || http(worker.address, "GET", "/health", &[], b"").status == 503);
+    assert!(worker.ends_within(Duration::from_millis(300)).is_none());
+    let (mut turns, mut cursor) = (1, first.cursor.clone());
+    while let Some(next) = cursor {
+        // any of the processes answers
+        let turn = client.turn(&Tokens { cursor: next, call: first.call.clone() }).unwrap();
+        assert_eq!(turn.batches, whole[turns].batches);
+        turns += 1;
+        cursor = turn.cursor;
+    }
+    assert_eq!(turns, whole.len());
+    execution.destroy();
+    assert!(worker.ends_within(LIMIT).unwrap().success());
+}
+
+#[test]
+fn a_second_signal_ends_them_at_once() {
+    let (_folder, mut worker) = workers("2", &["--grace", "600"]);
+    let children = worker.children();
+    let _left = client(worker.address).begin(&Call::new("buffer_input"), &rows(0, 1).schema()).unwrap();
+    signal(worker.child.id(), "TERM");
+    assert!(worker.ends_within(Duration::from_millis(500)).is_none());
+    signal(worker.child.id(), "TERM");
+    assert!(!worker.ends_within(LIMIT).unwrap().success());
+    eventually("they end", || !children.iter().any(|pid| is_there(*pid)));
+}
+
+#[test]
+fn they_end_with_the_process_that_looks_after_them() {
+    let (_folder, mut worker) = workers("2", &[]);
+    let children = worker.children();
+    worker.child.kill().unwrap();
+    worker.child.wait().unwrap();
+    eventually("they end", || !children.iter().any(|pid| is_there(*pid)));
+}
+
+#[test]
+fn a_storage_that_the_environment_names_is_in_no_list_of_processes() {
+    let (folder, worker) = workers("2", &[]);
+    for pid in worker.children() {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        assert!(!String::from_utf8(arguments).unwrap().contains(folder.path().to_str().unwrap()));
+    }
+}
