@@ -32,7 +32,7 @@ CXX_FILES := $(wildcard cpp/*.cpp cpp/*.hpp)
 EXPORTED := ^_?(vgi_duckdb_cpp_init|(vgi[$$])?cxxbridge1[$$].*)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build test interop bench counts sanitize lint format demo package fuzz clean
+.PHONY: help build test interop clients bench counts sanitize lint format demo package fuzz clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ export VGI_INTEROP_DIR ?= $(CARGO_TARGET_DIR)/interop
 interop: build $(PYTHON)/ready ## Try every server against every scenario; S=text of a server, T=text of a scenario
 	$(PYTHON)/bin/python interop/run.py --extension $(EXTENSION) --worker $(CARGO_TARGET_DIR)/release/vgi-worker \
 		--cache $(VGI_INTEROP_DIR) --server "$(S)" --scenario "$(T)"
+
+clients: ## Let clients that others wrote call every function of our worker; S=text of a client
+	cargo build --release --locked -p vgi-worker
+	python3 interop/clients.py --worker $(CARGO_TARGET_DIR)/release/vgi-worker --cache $(VGI_INTEROP_DIR) --client "$(S)"
 
 bench: build $(PYTHON)/ready ## Measure limits, peers and ours (under 15 minutes); Q=1 in a minute or two, FLIGHTS=file.parquet
 	$(PYTHON)/bin/python bench/run.py --extension $(EXTENSION) --worker $(CARGO_TARGET_DIR)/release/vgi-worker \

@@ -170,8 +170,18 @@ impl RecordBuilder {
     /// `name: map<utf8, utf8>` without entries, not null.
     #[must_use]
     pub fn empty_map(self, name: &str) -> Self {
+        self.pairs::<&str>(name, &[])
+    }
+
+    /// `name: map<utf8, utf8>`, not null.
+    #[must_use]
+    pub fn pairs<S: AsRef<str>>(self, name: &str, pairs: &[(S, S)]) -> Self {
         let mut builder = MapBuilder::new(Some(map_names()), StringBuilder::new(), StringBuilder::new());
-        // cannot fail: no key was added without its value
+        for (key, value) in pairs {
+            builder.keys().append_value(key);
+            builder.values().append_value(value);
+        }
+        // cannot fail: every key was added with its value
         builder.append(true).ok();
         self.add(name, false, Arc::new(builder.finish()))
     }
@@ -346,13 +356,17 @@ impl<'a> Record<'a> {
 
     /// A list of texts; absent is empty. So is one whose elements repeat a value so often that they are far longer than the list.
     pub fn texts(&self, name: &str) -> Vec<String> {
-        let Some(items) = self.items(name) else { return Vec::new() };
-        let texts = || (0..items.len()).filter(|&row| items.is_valid(row)).filter_map(|row| text_at(&items, row));
-        let justified = items.get_buffer_memory_size().saturating_mul(16);
-        if texts().map(str::len).fold(0, usize::saturating_add) > justified {
+        self.items(name).map_or_else(Vec::new, |items| texts_of(&items).into_iter().flatten().collect())
+    }
+
+    /// The entries of a map from texts to texts; absent is empty.
+    pub fn pairs(&self, name: &str) -> Vec<(String, String)> {
+        let map = self.value(name).and_then(|column| column.as_map_opt());
+        let Some(entries) = map.map(|map| map.value(self.row)).filter(|entries| entries.num_columns() == 2) else {
             return Vec::new();
-        }
-        texts().map(str::to_owned).collect()
+        };
+        let (keys, values) = (texts_of(entries.column(0)), texts_of(entries.column(1)));
+        keys.into_iter().zip(values).filter_map(|(key, value)| Some((key?, value.unwrap_or_default()))).collect()
     }
 
     /// A list of byte strings. A null element is an error, since ids must all arrive.
@@ -385,6 +399,16 @@ impl<'a> Record<'a> {
             _ => None,
         }
     }
+}
+
+/// The texts of an array; none at all when they repeat a value so often that they are far longer than the array.
+fn texts_of(items: &ArrayRef) -> Vec<Option<String>> {
+    let texts = || (0..items.len()).map(|row| items.is_valid(row).then(|| text_at(items, row)).flatten());
+    let justified = items.get_buffer_memory_size().saturating_mul(16);
+    if texts().flatten().map(str::len).fold(0, usize::saturating_add) > justified {
+        return Vec::new();
+    }
+    texts().map(|text| text.map(str::to_owned)).collect()
 }
 
 /// Text in any layout.

@@ -13,10 +13,11 @@ use crate::args::{self, Args, Argument, Arguments};
 use crate::context::{BindContext, Context, Scope};
 use crate::declared::Declared;
 use crate::error::{Error, Result};
-use crate::function::{Bound, BufferingFunction, FunctionSpec};
+use crate::function::{Bound, BufferingFunction, Cardinality, FunctionSpec};
 use crate::given::Given;
 use crate::ids::{FinalizeId, StateId};
 use crate::log::Logger;
+use crate::transactions::Transactions;
 
 /// The functions of one schema by name.
 type Functions = BTreeMap<String, Arc<dyn Registered>>;
@@ -29,6 +30,7 @@ pub struct Catalog {
     pub(crate) settings: Vec<Declared>,
     pub(crate) attach_options: Vec<Declared>,
     pub(crate) secret_types: Vec<SecretTypeSpec>,
+    pub(crate) transactions: Option<Box<dyn Transactions>>,
 }
 
 impl Catalog {
@@ -43,6 +45,7 @@ impl Catalog {
             settings: Vec::new(),
             attach_options: Vec::new(),
             secret_types: Vec::new(),
+            transactions: None,
         }
     }
 
@@ -52,8 +55,7 @@ impl Catalog {
     /// [`Error::Declaration`] when its default is of another type.
     pub fn declare_setting(&mut self, setting: Declared) -> Result<()> {
         setting.check()?;
-        self.settings.push(setting);
-        Ok(())
+        declare_once(&mut self.settings, setting, "setting")
     }
 
     /// Declares an option of ATTACH.
@@ -62,13 +64,17 @@ impl Catalog {
     /// [`Error::Declaration`] when its default is of another type.
     pub fn declare_attach_option(&mut self, option: Declared) -> Result<()> {
         option.check()?;
-        self.attach_options.push(option);
-        Ok(())
+        declare_once(&mut self.attach_options, option, "attach option")
     }
 
     /// Declares a type of secrets, so that a client can store them.
     pub fn declare_secret_type(&mut self, secret_type: SecretTypeSpec) {
         self.secret_types.push(secret_type);
+    }
+
+    /// Gives the catalog transactions: clients begin one before the first call in it, and name it in every call.
+    pub fn with_transactions(&mut self, transactions: impl Transactions) {
+        self.transactions = Some(Box::new(transactions));
     }
 
     /// Registers a function in a schema, which is made when it is new.
@@ -79,11 +85,8 @@ impl Catalog {
         let spec = function.spec();
         let arguments = F::Args::declare();
         let refuse = |reason: &str| Err(Error::Declaration(format!("{}: {reason}", spec.name)));
-        if spec.name.is_empty() {
-            return refuse("a function needs a name");
-        }
-        if spec.flags.sink_order_dependent && spec.flags.requires_input_batch_index {
-            return refuse("sink_order_dependent and requires_input_batch_index exclude each other");
+        if let Some(flaw) = spec.flaw() {
+            return refuse(&flaw);
         }
         args::check(&spec.name, &arguments)?;
         let functions = self.schemas.entry(schema.to_owned()).or_default();
@@ -149,6 +152,14 @@ impl Catalog {
     }
 }
 
+fn declare_once(declared: &mut Vec<Declared>, new: Declared, kind: &str) -> Result<()> {
+    if declared.iter().any(|other| other.name.eq_ignore_ascii_case(&new.name)) {
+        return Err(Error::Declaration(format!("the {kind} '{}' is declared twice", new.name)));
+    }
+    declared.push(new);
+    Ok(())
+}
+
 /// A turn whose position is JSON.
 pub(crate) struct ErasedTick {
     pub(crate) batch: Option<RecordBatch>,
@@ -160,6 +171,13 @@ pub(crate) trait Registered: Send + Sync {
     fn spec(&self) -> &FunctionSpec;
     fn arguments(&self) -> &[Argument];
     fn bind(&self, values: Values, input_schema: &SchemaRef, given: &Given, logger: &Logger) -> Result<Bound>;
+    fn cardinality(
+        &self,
+        values: Values,
+        input_schema: &SchemaRef,
+        given: &Given,
+        logger: &Logger,
+    ) -> Result<Cardinality>;
     fn init(&self, values: Values, scope: &Scope) -> Result<()>;
     fn process(&self, values: Values, batch: RecordBatch, scope: &Scope) -> Result<StateId>;
     fn combine(&self, values: Values, ids: Vec<StateId>, scope: &Scope) -> Result<Vec<FinalizeId>>;
@@ -196,6 +214,17 @@ impl<F: BufferingFunction> Registered for Typed<F> {
         Ok(bound)
     }
 
+    fn cardinality(
+        &self,
+        values: Values,
+        input_schema: &SchemaRef,
+        given: &Given,
+        logger: &Logger,
+    ) -> Result<Cardinality> {
+        let args = self.parse(values)?;
+        self.function.cardinality(&BindContext { args: &args, input_schema, given, logger })
+    }
+
     fn init(&self, values: Values, scope: &Scope) -> Result<()> {
         self.function.init(&Context { args: &self.parse(values)?, scope })
     }
@@ -226,6 +255,8 @@ impl<F: BufferingFunction> Registered for Typed<F> {
 
 #[cfg(test)]
 mod tests {
+    use vgi_wire::methods::SecretLookup;
+
     use super::*;
     use crate::function::{Bound, Tick};
 
@@ -259,6 +290,19 @@ mod tests {
         assert_eq!(message, "f: sink_order_dependent and requires_input_batch_index exclude each other");
         catalog.register("main", Named(FunctionSpec::new("f", ""))).unwrap();
         assert!(catalog.register("main", Named(FunctionSpec::new("f", ""))).is_err());
+        let secret = SecretLookup { secret_type: String::new(), scope: String::new(), name: "s".to_owned() };
+        let new = || FunctionSpec::new("g", "");
+        for (spec, reason) in [
+            (FunctionSpec::new("", ""), "needs a name"),
+            (new().max_workers(0), "max_workers must be at least 1"),
+            (new().tag("a", "1").tag("a", "2"), "the tag 'a' is given twice"),
+            (new().setting("s").setting("s"), "the setting 's' is required twice"),
+            (new().setting(""), "a required setting needs a name"),
+            (new().secret(secret), "a required secret needs a type"),
+        ] {
+            let message = catalog.register("main", Named(spec)).unwrap_err().to_string();
+            assert!(message.ends_with(reason), "{message}");
+        }
         catalog.register("alt", Named(FunctionSpec::new("f", ""))).unwrap();
     }
 

@@ -1,5 +1,7 @@
 //! What a function is given besides its rows.
 
+use std::sync::Arc;
+
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use vgi_wire::filter::Predicate;
@@ -37,6 +39,12 @@ macro_rules! given_accessors {
         /// When it cannot be written as text.
         pub fn secret(&$self, secret: &str, key: &str) -> Result<Option<String>> {
             $given.secret(secret, key)
+        }
+
+        /// What tells the client's attachment from others; `None` for a call without one.
+        #[must_use]
+        pub fn attachment(&$self) -> Option<&Bytes> {
+            $given.attachment.as_ref()
         }
 
         /// The client's transaction, of a catalog that has them.
@@ -97,6 +105,16 @@ pub(crate) struct Scope {
     pub(crate) logger: Logger,
 }
 
+impl Scope {
+    /// The schema of what a stream delivers.
+    pub(crate) fn projected_schema(&self) -> Result<SchemaRef> {
+        Ok(match &self.projection {
+            Some(columns) => Arc::new(self.output_schema.project(columns)?),
+            None => Arc::clone(&self.output_schema),
+        })
+    }
+}
+
 impl<A> Context<'_, A> {
     /// The execution.
     #[must_use]
@@ -120,6 +138,14 @@ impl<A> Context<'_, A> {
     #[must_use]
     pub fn output_schema(&self) -> &SchemaRef {
         &self.scope.output_schema
+    }
+
+    /// The output schema as the client will read it.
+    ///
+    /// # Errors
+    /// Never in practice: a projection is checked when it comes.
+    pub fn projected_schema(&self) -> Result<SchemaRef> {
+        self.scope.projected_schema()
     }
 
     /// The output columns that the client will read; `None` is all. A function may emit these only, or all.

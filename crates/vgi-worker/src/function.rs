@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use vgi_wire::methods::SecretLookup;
+use vgi_wire::methods::{SecretLookup, Stability};
 
 use crate::args::Args;
 use crate::context::{BindContext, Context};
@@ -17,48 +17,7 @@ use crate::ids::{FinalizeId, StateId};
 /// unless the flags say otherwise → `combine` once → `finalize`, turn by turn, one stream per id that `combine` answered. Every request
 /// may reach another process: what must be remembered goes through [`Context::store`], or by value through the ids and positions.
 ///
-/// A function that counts the rows of its input:
-///
-/// ```
-/// use std::sync::Arc;
-/// use arrow_array::{Int64Array, RecordBatch};
-/// use arrow_schema::{DataType, Field, Schema};
-/// use vgi_worker::{BindContext, Bound, BufferingFunction, Context, Error, FinalizeId, FunctionSpec, Result, StateId, Tick};
-///
-/// struct CountRows;
-///
-/// impl BufferingFunction for CountRows {
-///     type Args = ();
-///     type Position = ();
-///
-///     fn spec(&self) -> FunctionSpec {
-///         FunctionSpec::new("count_rows", "The number of rows of the input.")
-///     }
-///
-///     fn bind(&self, _: &BindContext<'_, ()>) -> Result<Bound> {
-///         Ok(Bound::new(Schema::new(vec![Field::new("rows", DataType::Int64, false)])))
-///     }
-///
-///     fn process(&self, batch: RecordBatch, _: &Context<'_, ()>) -> Result<StateId> {
-///         Ok(StateId::of_numbers(&[batch.num_rows() as u64]))
-///     }
-///
-///     fn combine(&self, ids: Vec<StateId>, _: &Context<'_, ()>) -> Result<Vec<FinalizeId>> {
-///         let counts = ids.iter().map(|id| Ok(id.numbers::<1>()?[0])).collect::<Result<Vec<_>>>()?;
-///         Ok(vec![FinalizeId::of_numbers(&[counts.iter().sum()])])
-///     }
-///
-///     fn finalize(&self, id: &FinalizeId, _: (), ctx: &Context<'_, ()>) -> Result<Tick<()>> {
-///         let rows = i64::try_from(id.numbers::<1>()?[0]).map_err(|error| Error::Failed(error.to_string()))?;
-///         let column = Arc::new(Int64Array::from(vec![rows]));
-///         Ok(Tick::last(RecordBatch::try_new(ctx.output_schema().clone(), vec![column])?))
-///     }
-/// }
-///
-/// let mut catalog = vgi_worker::Catalog::new("example", "main");
-/// catalog.register("main", CountRows)?;
-/// # Ok::<(), Error>(())
-/// ```
+/// The crate's own documentation has a complete one.
 pub trait BufferingFunction: Send + Sync + 'static {
     /// The function's arguments.
     type Args: Args;
@@ -73,6 +32,14 @@ pub trait BufferingFunction: Send + Sync + 'static {
     /// # Errors
     /// When the input does not fit, or the arguments do not fit the input.
     fn bind(&self, ctx: &BindContext<'_, Self::Args>) -> Result<Bound>;
+
+    /// How many rows a call will give, as far as that is known before it. Clients plan with it; they ask after `bind`.
+    ///
+    /// # Errors
+    /// When the arguments do not fit the input.
+    fn cardinality(&self, _ctx: &BindContext<'_, Self::Args>) -> Result<Cardinality> {
+        Ok(Cardinality::default())
+    }
 
     /// Called when an execution begins.
     ///
@@ -127,6 +94,29 @@ impl Bound {
     }
 }
 
+/// How many rows a call gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cardinality {
+    /// Likely.
+    pub estimate: Option<u64>,
+    /// At most.
+    pub max: Option<u64>,
+}
+
+impl Cardinality {
+    /// So many, whatever the input.
+    #[must_use]
+    pub fn exactly(rows: u64) -> Self {
+        Self { estimate: Some(rows), max: Some(rows) }
+    }
+
+    /// Not more than so many.
+    #[must_use]
+    pub fn at_most(rows: u64) -> Self {
+        Self { estimate: None, max: Some(rows) }
+    }
+}
+
 /// One turn of an output stream: possibly rows, and where to go on.
 #[derive(Debug)]
 pub struct Tick<P> {
@@ -167,6 +157,8 @@ pub struct FunctionSpec {
     pub(crate) description: String,
     pub(crate) examples: Vec<Example>,
     pub(crate) categories: Vec<String>,
+    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) stability: Option<Stability>,
     pub(crate) flags: Flags,
     pub(crate) settings: Vec<String>,
     pub(crate) secrets: Vec<SecretLookup>,
@@ -230,6 +222,20 @@ impl FunctionSpec {
         self
     }
 
+    /// Adds a tag, which means what its readers agree on.
+    #[must_use]
+    pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tags.push((key.into(), value.into()));
+        self
+    }
+
+    /// Tells whether the function gives the same rows for the same input.
+    #[must_use]
+    pub fn stability(mut self, stability: Stability) -> Self {
+        self.stability = Some(stability);
+        self
+    }
+
     /// Asks for the value of a setting of the client's session with every bind.
     #[must_use]
     pub fn setting(mut self, name: impl Into<String>) -> Self {
@@ -244,7 +250,7 @@ impl FunctionSpec {
         self
     }
 
-    /// Bounds how many pieces of input a client sends at once.
+    /// Bounds how many pieces of input a client sends at once. At least one.
     #[must_use]
     pub fn max_workers(mut self, workers: u16) -> Self {
         self.max_workers = Some(workers.into());
@@ -284,5 +290,33 @@ impl FunctionSpec {
     pub fn projection_pushdown(mut self) -> Self {
         self.flags.projection_pushdown = true;
         self
+    }
+
+    /// Why no client could use a function that is declared so.
+    pub(crate) fn flaw(&self) -> Option<String> {
+        let repeated = |names: Vec<&str>| {
+            let mut seen = std::collections::HashSet::new();
+            names.into_iter().find(|name| !seen.insert(*name)).map(str::to_owned)
+        };
+        if self.name.is_empty() {
+            return Some("a function needs a name".to_owned());
+        }
+        if self.flags.sink_order_dependent && self.flags.requires_input_batch_index {
+            return Some("sink_order_dependent and requires_input_batch_index exclude each other".to_owned());
+        }
+        if self.max_workers == Some(0) {
+            return Some("max_workers must be at least 1".to_owned());
+        }
+        if let Some(key) = repeated(self.tags.iter().map(|(key, _)| key.as_str()).collect()) {
+            return Some(format!("the tag '{key}' is given twice"));
+        }
+        if let Some(name) = repeated(self.settings.iter().map(String::as_str).collect()) {
+            return Some(format!("the setting '{name}' is required twice"));
+        }
+        if self.settings.iter().any(String::is_empty) {
+            return Some("a required setting needs a name".to_owned());
+        }
+        let anonymous = |secret: &SecretLookup| secret.secret_type.is_empty();
+        self.secrets.iter().any(anonymous).then(|| "a required secret needs a type".to_owned())
     }
 }

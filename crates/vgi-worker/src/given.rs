@@ -15,6 +15,7 @@ pub(crate) struct Given {
     pub(crate) secrets: Option<RecordBatch>,
     pub(crate) secrets_resolved: bool,
     pub(crate) options: Option<RecordBatch>,
+    pub(crate) attachment: Option<Bytes>,
     pub(crate) transaction: Option<Bytes>,
 }
 

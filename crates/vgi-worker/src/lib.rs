@@ -1,34 +1,16 @@
-//! A kit to write VGI functions in Rust, and the server that serves them to any VGI client.
-//!
-//! A function implements [`BufferingFunction`]; a [`Catalog`] holds functions; [`serve`] serves a catalog over HTTP.
-//!
-//! ```
-//! use vgi_worker::{Options, functions, serve};
-//!
-//! let server = serve(functions::example_catalog(false)?, Options::default())?;
-//! println!("listening on {}", server.url());
-//! assert_eq!(server.stats().executions, 0);
-//! server.shutdown();
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! Any request may reach any process that serves the function, so what one request leaves for the next goes through the
-//! [storage]: this process's memory, SQLite, Redis or PostgreSQL, whichever [`Options::storage`] names.
-//!
-//! ```
-//! use vgi_worker::Options;
-//!
-//! let options = Options { storage: "redis://state.example:6379".parse()?, ..Options::default() };
-//! assert!(options.storage.is_shared());
-//! # Ok::<(), String>(())
-//! ```
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+// what `#[derive(Args)]` generates names this crate
+extern crate self as vgi_worker;
 
 pub mod args;
 mod catalog;
 mod context;
 mod declared;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod filtering;
 mod function;
 pub mod functions;
@@ -38,13 +20,15 @@ pub mod log;
 mod server;
 pub mod storage;
 pub mod tokens;
+mod transactions;
 
 pub use args::{Args, Argument, Arguments, DefaultValue};
 pub use catalog::Catalog;
 pub use context::{BindContext, Context};
 pub use declared::Declared;
 pub use error::{Error, Result};
-pub use function::{Bound, BufferingFunction, Example, Filters, Flags, FunctionSpec, Tick};
+pub use function::{Bound, BufferingFunction, Cardinality, Example, Filters, Flags, FunctionSpec, Tick};
 pub use ids::{ExecutionId, FinalizeId, StateId};
 pub use server::{Credential, Handle, Options, Stats, serve, serve_on};
-pub use vgi_wire::methods::{SecretLookup, SecretTypeSpec};
+pub use transactions::{TransactionContext, Transactions};
+pub use vgi_wire::methods::{SecretLookup, SecretTypeSpec, Stability};

@@ -82,6 +82,10 @@ fn a_function_asks_for_a_secret_once() {
     let found = Call { secrets: Some(secret()), secrets_resolved: true, ..call.clone() };
     let rows = values(&run(&client, &found, &[rows_only(1)]).unwrap());
     assert_eq!(rows[2..4], [Some("s3same".to_owned()), Some("8080".to_owned())]);
+    // one that does not answer the question cannot begin
+    let error = remote(client.begin(&call, &rows_only(1).schema()).map(drop));
+    let asked = "session_lookup asked for secrets when it was bound: the client must look for them and bind again";
+    assert_eq!(error.message, asked);
     // a client that has none says so, and the function decides
     let missing = Call { secrets_resolved: true, ..call };
     assert_eq!(values(&run(&client, &missing, &[rows_only(1)]).unwrap())[2], None);

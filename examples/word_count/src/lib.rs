@@ -9,8 +9,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use vgi_worker::{
-    Args, Argument, Arguments, BindContext, Bound, BufferingFunction, Catalog, Context, DefaultValue, Error,
-    FinalizeId, FunctionSpec, Result, StateId, Tick,
+    Args, BindContext, Bound, BufferingFunction, Catalog, Context, Error, FinalizeId, FunctionSpec, Result, StateId,
+    Tick,
 };
 
 /// The catalog `words`.
@@ -28,25 +28,12 @@ pub fn catalog() -> Result<Catalog> {
 pub struct WordCount;
 
 /// Arguments of [`WordCount`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct WordArgs {
+    #[arg(doc = "The column of texts.")]
     column: String,
+    #[arg(doc = "Leave out words with fewer letters.", named, default = 1, range = 0..=1000)]
     min_length: usize,
-}
-
-impl Args for WordArgs {
-    fn declare() -> Vec<Argument> {
-        vec![
-            Argument::positional::<String>("column", "The column of texts."),
-            Argument::named::<i64>("min_length", DefaultValue::Integer(1), "Leave out words with fewer letters."),
-        ]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        let length: i64 = values.get("min_length")?;
-        let min_length = usize::try_from(length).map_err(|_| values.refuse("min_length", "must not be negative"))?;
-        Ok(Self { column: values.get("column")?, min_length })
-    }
 }
 
 /// The log of the pieces' counts.

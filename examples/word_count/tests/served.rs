@@ -69,5 +69,5 @@ fn words_are_counted_over_all_pieces() {
 #[test]
 fn a_bad_argument_is_refused_with_a_sentence() {
     let message = word_count(-1, &[]).unwrap_err().to_string();
-    assert!(message.contains("word_count: argument 'min_length' must not be negative"), "{message}");
+    assert!(message.contains("word_count: argument 'min_length' must be from 0 to 1000, not -1"), "{message}");
 }

@@ -113,12 +113,23 @@ impl SchemaInfo {
     /// # Errors
     /// Never in practice.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
+        self.record().finish(&[])
+    }
+
+    /// The record as clients of `vgi.v2` before 2.2 want it: with the attachment that it belongs to.
+    ///
+    /// # Errors
+    /// Never in practice.
+    pub fn to_attached_blob(&self, attachment: &Bytes) -> Result<Segments, WireError> {
+        self.record().bytes("attach_opaque_data", attachment.clone()).finish(&[])
+    }
+
+    fn record(&self) -> RecordBuilder {
         RecordBuilder::new()
             .optional_text("comment", self.comment.as_deref())
             .empty_map("tags")
             .texts("path", &self.path)
             .null_counts("estimated_object_count")
-            .finish(&[])
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 
@@ -46,6 +47,34 @@ pub struct Example {
     pub description: String,
 }
 
+/// Whether a function gives the same rows for the same input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stability {
+    /// Always.
+    Consistent,
+    /// Not even twice in a query.
+    Volatile,
+    /// Within one query.
+    ConsistentWithinQuery,
+}
+
+impl Stability {
+    fn parse(name: &str) -> Option<Self> {
+        [Self::Consistent, Self::Volatile, Self::ConsistentWithinQuery]
+            .into_iter()
+            .find(|stability| stability.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The protocol's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Consistent => "CONSISTENT",
+            Self::Volatile => "VOLATILE",
+            Self::ConsistentWithinQuery => "CONSISTENT_WITHIN_QUERY",
+        }
+    }
+}
+
 /// A function of a catalog.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the record on the wire has these flags")]
@@ -58,12 +87,18 @@ pub struct FunctionInfo {
     pub function_type: FunctionType,
     /// The declaration of arguments, the table parameter included.
     pub arguments: SchemaRef,
+    /// The defaults of the arguments that have one, a row with a column each.
+    pub parameter_defaults: Option<RecordBatch>,
     /// Schema of the result where it does not depend on the call.
     pub output_schema: Option<SchemaRef>,
     /// Description.
     pub description: String,
     /// Comment of the owner.
     pub comment: Option<String>,
+    /// Tags by key.
+    pub tags: Vec<(String, String)>,
+    /// Whether it gives the same rows for the same input, where that is declared.
+    pub stability: Option<Stability>,
     /// Examples.
     pub examples: Vec<Example>,
     /// Categories.
@@ -113,10 +148,17 @@ impl FunctionInfo {
             schema_path: read_schema_path(record),
             function_type: FunctionType::parse(&record.text("function_type")?),
             arguments: schema("arguments").transpose()?.unwrap_or_else(|| Arc::new(Schema::empty())),
+            // only advisory, as the output schema is
+            parameter_defaults: record
+                .optional_bytes("parameter_default_values")
+                .filter(|bytes| !bytes.is_empty())
+                .and_then(|bytes| ipc::decode_batch(bytes).ok()),
             // only advisory: one that does not parse is no reason to hide the function
             output_schema: schema("output_schema").and_then(Result::ok),
             description: record.optional_text("description").unwrap_or_default(),
             comment: record.optional_text("comment"),
+            tags: record.pairs("tags"),
+            stability: record.optional_text("stability").and_then(|name| Stability::parse(&name)),
             examples: examples(record),
             categories: record.texts("categories"),
             projection_pushdown: record.flag("projection_pushdown"),
@@ -148,16 +190,18 @@ impl FunctionInfo {
     /// When a schema cannot be encoded.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
         let output = self.output_schema.clone().unwrap_or_else(|| Arc::new(Schema::empty()));
+        let defaults = self.parameter_defaults.as_ref().map(|row| ipc::encode_stream(row, &[])).transpose()?;
+        let defaults = defaults.map(|blob| blob.to_bytes());
         let record = RecordBuilder::new()
             .optional_text("comment", self.comment.as_deref())
-            .empty_map("tags")
+            .pairs("tags", &self.tags)
             .text("name", &self.name)
             .texts("schema_path", &self.schema_path)
             .choice("function_type", "TABLE_BUFFERING")
             .coded_bytes("arguments", false, Some(&ipc::encode_schema(&self.arguments)?))
             .coded_bytes("output_schema", false, Some(&ipc::encode_schema(&output)?))
-            .coded_bytes("parameter_default_values", true, None)
-            .optional_choice("stability", None)
+            .coded_bytes("parameter_default_values", true, defaults.as_deref())
+            .optional_choice("stability", self.stability.map(Stability::name))
             .optional_choice("null_handling", None)
             .optional_texts::<&str>("argument_monotonicity", None)
             .text("description", &self.description);
@@ -228,7 +272,7 @@ fn example_list(record: RecordBuilder, examples: &[Example]) -> Result<RecordBui
 fn examples(record: &Record<'_>) -> Vec<Example> {
     let Some(items) = record.items("examples") else { return Vec::new() };
     let Some(items) = arrow_array::cast::AsArray::as_struct_opt(&items) else { return Vec::new() };
-    let batch = arrow_array::RecordBatch::from(items.clone());
+    let batch = RecordBatch::from(items.clone());
     Record::all(&batch)
         .map(|row| Example {
             sql: row.optional_text("sql").unwrap_or_default(),

@@ -4,6 +4,7 @@
 mod attach;
 mod bind;
 mod buffering;
+mod cardinality;
 mod catalog;
 mod function;
 mod init;
@@ -16,10 +17,11 @@ mod transaction;
 pub use attach::{AttachReply, AttachRequest};
 pub use bind::{BindReply, BindRequest};
 pub use buffering::{CombineReply, CombineRequest, ExecutionRef, ProcessReply, ProcessRequest, ProcessTemplate};
+pub use cardinality::{CardinalityRequest, cardinality_blob, cardinality_of};
 pub use catalog::{
     CatalogInfo, SchemaInfo, SqlInfo, contents_body, detach_body, item_name, items, items_blob, schemas_body,
 };
-pub use function::{Example, FunctionInfo, FunctionType};
+pub use function::{Example, FunctionInfo, FunctionType, Stability};
 pub use init::{InitHeader, InitRequest, Phase, cancel_body, turn_body};
 pub use outer::{UPLOAD_URL_PATH, no_parameters_body, pointer_body, request_body, upload_url_body};
 pub use reflection::{
@@ -28,7 +30,7 @@ pub use reflection::{
 };
 pub use secret::{SecretLookup, SecretTypeSpec, secrets_batch};
 pub use setting::SettingSpec;
-pub use transaction::{begin_body, begun, end_body};
+pub use transaction::{begin_body, begun, begun_blob, end_body};
 
 /// A method of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

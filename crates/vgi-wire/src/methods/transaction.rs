@@ -37,3 +37,11 @@ pub fn end_body(dialect: &Dialect, method: Method, attach: &Bytes, transaction: 
         .bytes("transaction_opaque_data", transaction.clone())
         .finish(&routing(dialect, method))
 }
+
+/// The reply to `catalog_transaction_begin` as a record.
+///
+/// # Errors
+/// Never in practice.
+pub fn begun_blob(transaction: &Bytes) -> Result<Segments, WireError> {
+    RecordBuilder::new().optional_bytes("transaction_opaque_data", Some(transaction)).finish(&[])
+}

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field};
@@ -12,8 +15,19 @@ use arrow_schema::{DataType, Field};
 pub trait FromArgument: Sized {
     /// The declared type.
     fn data_type() -> DataType;
+
     /// The value of a one-row array of that type; `None` for NULL.
     fn from_array(array: &dyn Array) -> Option<Self>;
+
+    /// Whether NULL is a value.
+    fn nullable() -> bool {
+        false
+    }
+
+    /// The smallest value, of a type that has fewer than the declared one.
+    fn at_least() -> Option<i64> {
+        None
+    }
 }
 
 impl FromArgument for bool {
@@ -25,21 +39,35 @@ impl FromArgument for bool {
     }
 }
 
-impl FromArgument for i64 {
+macro_rules! primitive {
+    ($($rust:ty => $arrow:ident),* $(,)?) => {$(
+        impl FromArgument for $rust {
+            fn data_type() -> DataType {
+                <$arrow as ArrowPrimitiveType>::DATA_TYPE
+            }
+            fn from_array(array: &dyn Array) -> Option<Self> {
+                array.as_primitive_opt::<$arrow>()?.iter().next()?
+            }
+        }
+    )*};
+}
+
+primitive! {
+    i8 => Int8Type, i16 => Int16Type, i32 => Int32Type, i64 => Int64Type,
+    u8 => UInt8Type, u16 => UInt16Type, u32 => UInt32Type, u64 => UInt64Type,
+    f32 => Float32Type, f64 => Float64Type,
+}
+
+/// A count: declared as the integer that SQL uses, of which the negative half is refused.
+impl FromArgument for usize {
     fn data_type() -> DataType {
         DataType::Int64
     }
     fn from_array(array: &dyn Array) -> Option<Self> {
-        array.as_primitive_opt::<Int64Type>()?.iter().next()?
+        i64::from_array(array).and_then(|value| Self::try_from(value).ok())
     }
-}
-
-impl FromArgument for f64 {
-    fn data_type() -> DataType {
-        DataType::Float64
-    }
-    fn from_array(array: &dyn Array) -> Option<Self> {
-        array.as_primitive_opt::<Float64Type>()?.iter().next()?
+    fn at_least() -> Option<i64> {
+        Some(0)
     }
 }
 
@@ -52,6 +80,22 @@ impl FromArgument for String {
     }
 }
 
+/// NULL, or not given.
+impl<T: FromArgument> FromArgument for Option<T> {
+    fn data_type() -> DataType {
+        T::data_type()
+    }
+    fn from_array(array: &dyn Array) -> Option<Self> {
+        if array.is_empty() || array.is_null(0) { Some(None) } else { T::from_array(array).map(Some) }
+    }
+    fn nullable() -> bool {
+        true
+    }
+    fn at_least() -> Option<i64> {
+        T::at_least()
+    }
+}
+
 impl<T: FromArgument> FromArgument for Vec<T> {
     fn data_type() -> DataType {
         DataType::List(Arc::new(Field::new_list_field(T::data_type(), true)))
@@ -59,6 +103,9 @@ impl<T: FromArgument> FromArgument for Vec<T> {
     fn from_array(array: &dyn Array) -> Option<Self> {
         let items = array.as_list_opt::<i32>()?.iter().next()??;
         (0..items.len()).map(|row| T::from_array(&items.slice(row, 1))).collect()
+    }
+    fn at_least() -> Option<i64> {
+        T::at_least()
     }
 }
 
@@ -132,7 +179,6 @@ pub fn sql_type(data_type: &DataType) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::types::Int32Type;
     use arrow_array::{Decimal128Array, Float64Array, Int32Array, Int64Array, ListArray, StringArray};
 
     use super::*;
@@ -154,6 +200,14 @@ mod tests {
         assert_eq!(converted::<f64>(Int64Array::from(vec![2])), Some(2.0));
         assert_eq!(converted::<i64>(StringArray::from(vec!["3"])), None);
         assert_eq!(converted::<bool>(Int64Array::from(vec![1])), None);
+        assert_eq!(converted::<u8>(Int64Array::from(vec![255])), Some(255));
+        assert_eq!(converted::<u8>(Int64Array::from(vec![256])), None);
+        assert_eq!(converted::<i16>(Float64Array::from(vec![-1.0])), Some(-1));
+        assert_eq!(converted::<u64>(Int64Array::from(vec![-1])), None);
+        assert_eq!(converted::<usize>(Int32Array::from(vec![3])), Some(3));
+        assert_eq!(converted::<f32>(Int64Array::from(vec![2])), Some(2.0));
+        assert_eq!(converted::<Option<i64>>(Int64Array::from(vec![None])), Some(None));
+        assert_eq!(converted::<Option<i64>>(Int32Array::from(vec![4])), Some(Some(4)));
     }
 
     #[test]
@@ -161,6 +215,7 @@ mod tests {
         let list = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1), Some(2)])]);
         assert_eq!(converted::<Vec<f64>>(list), Some(vec![1.0, 2.0]));
         let with_null = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1), None])]);
-        assert_eq!(converted::<Vec<f64>>(with_null), None);
+        assert_eq!(converted::<Vec<f64>>(with_null.clone()), None);
+        assert_eq!(converted::<Vec<Option<i64>>>(with_null), Some(vec![Some(1), None]));
     }
 }

@@ -39,8 +39,8 @@ impl Arguments {
                     .collect(),
             };
             let values = values.iter().map(|value| arguments.accept(argument, value)).collect::<Result<Vec<_>>>()?;
-            let values = match (&argument.default, argument.kind) {
-                (Some(default), Kind::Positional | Kind::Named) if values.is_empty() => vec![default.array()],
+            let values = match argument.kind {
+                Kind::Positional | Kind::Named if values.is_empty() => argument.default_array().into_iter().collect(),
                 _ => values,
             };
             arguments.values.push((argument.name, values));
@@ -95,10 +95,21 @@ impl Arguments {
 
     fn accept(&self, argument: &Argument, value: &ArrayRef) -> Result<ArrayRef> {
         if value.is_empty() || value.is_null(0) || *value.data_type() == DataType::Null {
-            return Err(self.refuse(argument.name, &format!("must be {}, not NULL", wanted(argument))));
+            return match &argument.data_type {
+                Some(data_type) if argument.nullable => Ok(arrow_array::new_null_array(data_type, 1)),
+                _ => Err(self.refuse(argument.name, &format!("must be {}, not NULL", wanted(argument)))),
+            };
         }
-        let Some(wanted) = &argument.data_type else { return Ok(Arc::clone(value)) };
-        convert(value, wanted).ok_or_else(|| self.mismatch(argument.name, &sql_type(wanted), value))
+        let value = match &argument.data_type {
+            Some(wanted) => {
+                convert(value, wanted).ok_or_else(|| self.mismatch(argument.name, &sql_type(wanted), value))?
+            }
+            None => Arc::clone(value),
+        };
+        match argument.rules.violation(&value) {
+            Some(violation) => Err(self.refuse(argument.name, &violation)),
+            None => Ok(value),
+        }
     }
 
     fn mismatch(&self, name: &str, wanted: &str, value: &dyn Array) -> Error {
@@ -162,7 +173,7 @@ fn listed<'a>(arguments: impl Iterator<Item = &'a Argument>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::types::Float64Type;
+    use arrow_array::types::{Float64Type, Int64Type};
     use arrow_array::{Float64Array, Int64Array, ListArray, StringArray};
 
     use super::*;
@@ -213,6 +224,43 @@ mod tests {
         for (result, message) in cases {
             assert_eq!(result.unwrap_err().to_string(), message);
         }
+    }
+
+    #[test]
+    fn choices_ranges_and_patterns_are_checked_with_the_value() {
+        let declared = [
+            Argument::positional::<i64>("k", "").range(1..=9),
+            Argument::named::<String>("mode", DefaultValue::Text("a"), "").choices(["a", "b"]),
+            Argument::named::<Option<String>>("code", DefaultValue::Null, "").pattern("[A-Z]{2}"),
+            Argument::named::<Vec<usize>>("sizes", DefaultValue::List(Vec::new()), ""),
+        ];
+        let resolve = |k: i64, named: Vec<(&str, ArrayRef)>| {
+            let named = named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            Arguments::resolve("f", &declared, Values { positional: vec![int(k)], named })
+        };
+        let text = |value: Option<&str>| Arc::new(StringArray::from(vec![value])) as ArrayRef;
+        let list = |value: i64| {
+            Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(value)])])) as ArrayRef
+        };
+        let good = resolve(9, vec![("code", text(Some("DE"))), ("sizes", list(3))]).unwrap();
+        assert_eq!(good.get::<Option<String>>("code").unwrap().as_deref(), Some("DE"));
+        assert_eq!(good.get::<Vec<usize>>("sizes").unwrap(), [3]);
+        let none = resolve(1, vec![("code", text(None))]).unwrap();
+        assert_eq!(none.get::<Option<String>>("code").unwrap(), None);
+        assert_eq!(resolve(1, vec![]).unwrap().get::<Option<String>>("code").unwrap(), None);
+        assert!(resolve(1, vec![]).unwrap().get::<Vec<usize>>("sizes").unwrap().is_empty());
+        let refused = |result: Result<Arguments>| result.unwrap_err().to_string();
+        assert_eq!(refused(resolve(10, vec![])), "f: argument 'k' must be from 1 to 9, not 10");
+        assert_eq!(
+            refused(resolve(1, vec![("mode", text(Some("c")))])),
+            "f: argument 'mode' must be one of 'a', 'b', not 'c'"
+        );
+        assert_eq!(
+            refused(resolve(1, vec![("code", text(Some("DEU")))])),
+            "f: argument 'code' must match the pattern [A-Z]{2}, not 'DEU'"
+        );
+        assert_eq!(refused(resolve(1, vec![("sizes", list(-1))])), "f: argument 'sizes' must be at least 0, not -1");
+        assert_eq!(refused(resolve(1, vec![("mode", text(None))])), "f: argument 'mode' must be VARCHAR, not NULL");
     }
 
     #[test]

@@ -4,31 +4,20 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{Schema, SortOptions};
 
-use crate::args::{Argument, Arguments, DefaultValue};
+use crate::args::Args;
 use crate::error::{Error, Result};
 use crate::functions::numeric::column;
 
-/// The arguments of functions that order rows.
-#[derive(Debug)]
-pub(crate) struct OrderArgs {
+/// The arguments of functions that order rows. The columns come last of the positional ones, since they repeat.
+#[derive(Debug, Args)]
+pub struct OrderArgs {
+    #[arg(doc = "Columns to order by; all columns when there is none.", varargs, default = [])]
     by: Vec<String>,
+    #[arg(doc = "Largest first.", named, default = false)]
     descending: bool,
 }
 
 impl OrderArgs {
-    /// The columns come last of the positional arguments, since they repeat.
-    pub(crate) fn declare() -> [Argument; 2] {
-        [
-            Argument::varargs::<String>("by", "Columns to order by; all columns when there is none.")
-                .or(DefaultValue::Nothing),
-            Argument::named::<bool>("descending", DefaultValue::Bool(false), "Largest first."),
-        ]
-    }
-
-    pub(crate) fn parse(values: &Arguments) -> Result<Self> {
-        Ok(Self { by: values.many("by")?, descending: values.get("descending")? })
-    }
-
     pub(crate) fn of(&self, function: &str, schema: &Schema) -> Result<Ordering> {
         if schema.fields().is_empty() {
             return Err(Error::Input(format!("{function}: the input has no column")));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::args::{Args, Argument, Arguments, DefaultValue};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::Result;
-use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
+use crate::function::{Bound, BufferingFunction, Cardinality, FunctionSpec, Tick};
 use crate::functions::numeric::{column, doubles, numeric_columns, require_numeric};
 use crate::ids::{FinalizeId, StateId};
 
@@ -30,29 +30,13 @@ const RESULT: &str = "result";
 pub struct Quantiles;
 
 /// Arguments of [`Quantiles`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct QuantilesArgs {
-    probabilities: Vec<f64>,
-}
-
-impl Args for QuantilesArgs {
-    fn declare() -> Vec<Argument> {
-        vec![
-            Argument::any_varargs("probs", "Probabilities from 0 to 1: numbers, or lists of numbers."),
-            Argument::named::<bool>("exact", DefaultValue::Bool(true), "Exact quantiles; there are no others."),
-        ]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        let probabilities: Vec<f64> = values.many("probs")?;
-        if let Some(outside) = probabilities.iter().find(|probability| !(0.0..=1.0).contains(*probability)) {
-            return Err(values.refuse("probs", &format!("must be from 0 to 1, but {outside} is not")));
-        }
-        if !values.get::<bool>("exact")? {
-            return Err(values.refuse("exact", "must be true: approximate quantiles are not offered"));
-        }
-        Ok(Self { probabilities })
-    }
+    #[arg(doc = "Probabilities from 0 to 1: numbers, or lists of numbers.", varargs, any, range = 0.0..=1.0)]
+    probs: Vec<f64>,
+    #[arg(doc = "Exact quantiles; there are no others.", named, default = true, choices = [true])]
+    #[expect(dead_code, reason = "there is nothing to choose from yet")]
+    exact: bool,
 }
 
 impl BufferingFunction for Quantiles {
@@ -73,6 +57,11 @@ impl BufferingFunction for Quantiles {
             Field::new("prob", DataType::Float64, false),
             Field::new("value", DataType::Float64, true),
         ])))
+    }
+
+    fn cardinality(&self, ctx: &BindContext<'_, QuantilesArgs>) -> Result<Cardinality> {
+        let rows = numeric_columns(ctx.input_schema()).len().saturating_mul(ctx.args.probs.len());
+        Ok(Cardinality::exactly(u64::try_from(rows).unwrap_or(u64::MAX)))
     }
 
     fn process(&self, batch: RecordBatch, ctx: &Context<'_, QuantilesArgs>) -> Result<StateId> {
@@ -109,7 +98,7 @@ fn table<'a>(
     let (mut names, mut probabilities, mut quantiles) = (Vec::new(), Vec::new(), Vec::new());
     for (name, mut values) in columns {
         values.sort_unstable_by(f64::total_cmp);
-        for probability in &ctx.args.probabilities {
+        for probability in &ctx.args.probs {
             names.push(name);
             probabilities.push(*probability);
             quantiles.push(quantile(&values, *probability));
@@ -231,12 +220,12 @@ mod tests {
     fn bad_arguments_are_refused_at_bind() {
         let message = |call: Call| call.run(&input()).unwrap_err().to_string();
         let outside = Call::new(Quantiles).positional(number(1.5));
-        assert_eq!(message(outside), "quantiles: argument 'probs' must be from 0 to 1, but 1.5 is not");
+        assert_eq!(message(outside), "quantiles: argument 'probs' must be from 0 to 1, not 1.5");
         assert!(message(Call::new(Quantiles).positional(number(f64::NAN))).contains("NaN"));
         let inexact = Call::new(Quantiles)
             .positional(number(0.5))
             .named("exact", Arc::new(arrow_array::BooleanArray::from(vec![false])));
-        assert!(message(inexact).contains("approximate quantiles are not offered"));
+        assert_eq!(message(inexact), "quantiles: argument 'exact' must be one of true, not false");
         assert!(message(Call::new(Quantiles)).contains("'probs' (a value) is missing"));
     }
 }

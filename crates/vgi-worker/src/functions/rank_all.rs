@@ -6,7 +6,6 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_row::OwnedRow;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use crate::args::{Args, Argument, Arguments};
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
 use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
@@ -31,22 +30,8 @@ const ADDED: [&str; 2] = ["rank", "dense_rank"];
 #[derive(Debug)]
 pub struct RankAll;
 
-/// Arguments of [`RankAll`].
-#[derive(Debug)]
-pub struct RankArgs(OrderArgs);
-
-impl Args for RankArgs {
-    fn declare() -> Vec<Argument> {
-        OrderArgs::declare().into()
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        OrderArgs::parse(values).map(Self)
-    }
-}
-
 impl BufferingFunction for RankAll {
-    type Args = RankArgs;
+    type Args = OrderArgs;
     type Position = u64;
 
     fn spec(&self) -> FunctionSpec {
@@ -57,9 +42,9 @@ impl BufferingFunction for RankAll {
             .example("FROM example.rank_all((FROM (VALUES (7), (7), (9)) t(i)), 'i');", "Ranks 1, 1, 3 and 1, 1, 2.")
     }
 
-    fn bind(&self, ctx: &BindContext<'_, RankArgs>) -> Result<Bound> {
+    fn bind(&self, ctx: &BindContext<'_, OrderArgs>) -> Result<Bound> {
         let input = ctx.input_schema();
-        ctx.args.0.of(NAME, input)?;
+        ctx.args.of(NAME, input)?;
         if let Some(field) =
             input.fields().iter().find(|field| ADDED.iter().any(|name| field.name().eq_ignore_ascii_case(name)))
         {
@@ -70,13 +55,13 @@ impl BufferingFunction for RankAll {
         Ok(Bound::new(Schema::new_with_metadata(fields, input.metadata().clone())))
     }
 
-    fn process(&self, batch: RecordBatch, ctx: &Context<'_, RankArgs>) -> Result<StateId> {
-        let ordering = ctx.args.0.of(NAME, ctx.input_schema())?;
+    fn process(&self, batch: RecordBatch, ctx: &Context<'_, OrderArgs>) -> Result<StateId> {
+        let ordering = ctx.args.of(NAME, ctx.input_schema())?;
         Ok(Run::of_batch(ctx.store(), &ordering, &batch)?.id())
     }
 
-    fn combine(&self, ids: Vec<StateId>, ctx: &Context<'_, RankArgs>) -> Result<Vec<FinalizeId>> {
-        let ordering = ctx.args.0.of(NAME, ctx.input_schema())?;
+    fn combine(&self, ids: Vec<StateId>, ctx: &Context<'_, OrderArgs>) -> Result<Vec<FinalizeId>> {
+        let ordering = ctx.args.of(NAME, ctx.input_schema())?;
         let runs = ids.iter().map(Run::of_id).collect::<Result<Vec<_>>>()?;
         let sorted = merge(ctx.store(), &ordering, runs)?;
         let mut ranks = Ranks::default();
@@ -89,7 +74,7 @@ impl BufferingFunction for RankAll {
         pages::plan(ctx.store(), &positions)
     }
 
-    fn finalize(&self, id: &FinalizeId, position: u64, ctx: &Context<'_, RankArgs>) -> Result<Tick<u64>> {
+    fn finalize(&self, id: &FinalizeId, position: u64, ctx: &Context<'_, OrderArgs>) -> Result<Tick<u64>> {
         pages::tick(ctx.store(), RANKED, id, position)
     }
 }

@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, SortOptions, TimeUnit};
 
-use crate::args::{Args, Argument, Arguments, DefaultValue};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
 use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
@@ -38,29 +38,14 @@ const SESSION: &str = "session";
 pub struct Sessionize;
 
 /// Arguments of [`Sessionize`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct SessionArgs {
+    #[arg(doc = "The column of times, or of numbers that grow with time.")]
     time: String,
+    #[arg(doc = "The longest time between two rows of a session.", range = 0.0..)]
     gap: f64,
+    #[arg(doc = "The column that tells whose session it is.", named, default = "")]
     key: String,
-}
-
-impl Args for SessionArgs {
-    fn declare() -> Vec<Argument> {
-        vec![
-            Argument::positional::<String>("time", "The column of times, or of numbers that grow with time."),
-            Argument::positional::<f64>("gap", "The longest time between two rows of a session."),
-            Argument::named::<String>("key", DefaultValue::Text(""), "The column that tells whose session it is."),
-        ]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        let gap: f64 = values.get("gap")?;
-        if !(gap.is_finite() && gap >= 0.0) {
-            return Err(values.refuse("gap", &format!("must be a number that is not negative, but is {gap}")));
-        }
-        Ok(Self { time: values.get("time")?, gap, key: values.get("key")? })
-    }
 }
 
 impl SessionArgs {
@@ -257,6 +242,6 @@ mod tests {
         let bad = Call::new(Sessionize).positional(Arc::new(StringArray::from(vec!["at"])));
         let message =
             bad.positional(Arc::new(Float64Array::from(vec![-1.0]))).run(&[batch(&[])]).unwrap_err().to_string();
-        assert_eq!(message, "sessionize: argument 'gap' must be a number that is not negative, but is -1");
+        assert_eq!(message, "sessionize: argument 'gap' must be at least 0, not -1.0");
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use crate::args::{Args, Argument, Arguments};
 use crate::context::{BindContext, Context};
 use crate::error::Result;
 use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
@@ -26,22 +25,8 @@ const NAME: &str = "sort_rows";
 #[derive(Debug)]
 pub struct SortRows;
 
-/// Arguments of [`SortRows`].
-#[derive(Debug)]
-pub struct SortArgs(OrderArgs);
-
-impl Args for SortArgs {
-    fn declare() -> Vec<Argument> {
-        OrderArgs::declare().into()
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        OrderArgs::parse(values).map(Self)
-    }
-}
-
 impl BufferingFunction for SortRows {
-    type Args = SortArgs;
+    type Args = OrderArgs;
     type Position = u64;
 
     fn spec(&self) -> FunctionSpec {
@@ -52,23 +37,23 @@ impl BufferingFunction for SortRows {
             .example("FROM example.sort_rows((FROM (VALUES (2), (NULL), (1)) t(i)), 'i');", "1, 2, NULL.")
     }
 
-    fn bind(&self, ctx: &BindContext<'_, SortArgs>) -> Result<Bound> {
-        ctx.args.0.of(NAME, ctx.input_schema())?;
+    fn bind(&self, ctx: &BindContext<'_, OrderArgs>) -> Result<Bound> {
+        ctx.args.of(NAME, ctx.input_schema())?;
         Ok(Bound::new(Arc::clone(ctx.input_schema())))
     }
 
-    fn process(&self, batch: RecordBatch, ctx: &Context<'_, SortArgs>) -> Result<StateId> {
-        let ordering = ctx.args.0.of(NAME, ctx.input_schema())?;
+    fn process(&self, batch: RecordBatch, ctx: &Context<'_, OrderArgs>) -> Result<StateId> {
+        let ordering = ctx.args.of(NAME, ctx.input_schema())?;
         Ok(Run::of_batch(ctx.store(), &ordering, &batch)?.id())
     }
 
-    fn combine(&self, ids: Vec<StateId>, ctx: &Context<'_, SortArgs>) -> Result<Vec<FinalizeId>> {
-        let ordering = ctx.args.0.of(NAME, ctx.input_schema())?;
+    fn combine(&self, ids: Vec<StateId>, ctx: &Context<'_, OrderArgs>) -> Result<Vec<FinalizeId>> {
+        let ordering = ctx.args.of(NAME, ctx.input_schema())?;
         let runs = ids.iter().map(Run::of_id).collect::<Result<Vec<_>>>()?;
         Ok(merge(ctx.store(), &ordering, runs)?.streams())
     }
 
-    fn finalize(&self, id: &FinalizeId, position: u64, ctx: &Context<'_, SortArgs>) -> Result<Tick<u64>> {
+    fn finalize(&self, id: &FinalizeId, position: u64, ctx: &Context<'_, OrderArgs>) -> Result<Tick<u64>> {
         Run::tick(ctx.store(), id, position)
     }
 }

@@ -8,10 +8,10 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::args::{Args, Argument, Arguments, DefaultValue};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
-use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
+use crate::function::{Bound, BufferingFunction, Cardinality, FunctionSpec, Tick};
 use crate::functions::numeric::{column, doubles, numeric_columns, require_numeric};
 use crate::ids::{FinalizeId, StateId};
 use crate::log::LogLevel;
@@ -31,19 +31,10 @@ const NAME: &str = "sum_all_columns";
 pub struct SumAllColumns;
 
 /// Arguments of [`SumAllColumns`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct SumArgs {
+    #[arg(doc = "Report every step as a log line.", named, default = false)]
     logging: bool,
-}
-
-impl Args for SumArgs {
-    fn declare() -> Vec<Argument> {
-        vec![Argument::named::<bool>("logging", DefaultValue::Bool(false), "Report every step as a log line.")]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        Ok(Self { logging: values.get("logging")? })
-    }
 }
 
 impl BufferingFunction for SumAllColumns {
@@ -64,6 +55,10 @@ impl BufferingFunction for SumAllColumns {
             input.fields().get(*index).map(|field| Field::new(field.name(), sum_type(field.data_type()), true))
         };
         Ok(Bound::new(Schema::new(columns.iter().filter_map(field).collect::<Vec<_>>())))
+    }
+
+    fn cardinality(&self, _: &BindContext<'_, SumArgs>) -> Result<Cardinality> {
+        Ok(Cardinality::exactly(1))
     }
 
     fn process(&self, batch: RecordBatch, ctx: &Context<'_, SumArgs>) -> Result<StateId> {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
-use crate::args::{Args, Argument, Arguments};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::Result;
-use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
+use crate::function::{Bound, BufferingFunction, Cardinality, FunctionSpec, Tick};
 use crate::functions::merge::PAGE;
 use crate::functions::ordering::{OrderArgs, Ordering, take_rows};
 use crate::functions::pages;
@@ -31,22 +31,12 @@ const TOP: &str = "top";
 pub struct TopK;
 
 /// Arguments of [`TopK`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct TopArgs {
+    #[arg(doc = "How many rows.")]
     k: usize,
+    #[arg(flatten)]
     order: OrderArgs,
-}
-
-impl Args for TopArgs {
-    fn declare() -> Vec<Argument> {
-        std::iter::once(Argument::positional::<i64>("k", "How many rows.")).chain(OrderArgs::declare()).collect()
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        let k: i64 = values.get("k")?;
-        let k = usize::try_from(k).map_err(|_| values.refuse("k", &format!("must not be negative, but is {k}")))?;
-        Ok(Self { k, order: OrderArgs::parse(values)? })
-    }
 }
 
 impl TopArgs {
@@ -72,6 +62,10 @@ impl BufferingFunction for TopK {
     fn bind(&self, ctx: &BindContext<'_, TopArgs>) -> Result<Bound> {
         ctx.args.order.of(NAME, ctx.input_schema())?;
         Ok(Bound::new(Arc::clone(ctx.input_schema())))
+    }
+
+    fn cardinality(&self, ctx: &BindContext<'_, TopArgs>) -> Result<Cardinality> {
+        Ok(Cardinality::at_most(u64::try_from(ctx.args.k).unwrap_or(u64::MAX)))
     }
 
     fn process(&self, batch: RecordBatch, ctx: &Context<'_, TopArgs>) -> Result<StateId> {
@@ -141,6 +135,6 @@ mod tests {
     fn a_negative_k_is_refused() {
         let call = Call::new(TopK).positional(Arc::new(Int64Array::from(vec![-1])));
         let message = call.run(&[numbers(vec![Some(1)])]).unwrap_err().to_string();
-        assert_eq!(message, "top_k: argument 'k' must not be negative, but is -1");
+        assert_eq!(message, "top_k: argument 'k' must be at least 0, not -1");
     }
 }

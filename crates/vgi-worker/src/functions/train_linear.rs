@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::args::{Args, Argument, Arguments};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
 use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
@@ -37,19 +37,10 @@ const INTERCEPT: &str = "(intercept)";
 pub struct TrainLinear;
 
 /// Arguments of [`TrainLinear`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct TrainArgs {
+    #[arg(doc = "The column to explain by the others.")]
     target: String,
-}
-
-impl Args for TrainArgs {
-    fn declare() -> Vec<Argument> {
-        vec![Argument::positional::<String>("target", "The column to explain by the others.")]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        Ok(Self { target: values.get("target")? })
-    }
 }
 
 impl TrainArgs {

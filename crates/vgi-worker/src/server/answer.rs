@@ -91,7 +91,7 @@ impl Exchange<'_> {
             Method::Process => self.process(call),
             Method::Combine => self.combine(call),
             Method::Destructor => self.destroy(call),
-            Method::Cardinality => self.cardinality(),
+            Method::Cardinality => self.cardinality(call),
             Method::CatalogCatalogs => self.catalogs(),
             Method::CatalogAttach => self.attach(call),
             Method::CatalogDetach => self.detach(call),
@@ -101,9 +101,9 @@ impl Exchange<'_> {
             Method::SchemaTables | Method::SchemaViews | Method::SchemaMacros | Method::SchemaIndexes => {
                 self.nothing(call)
             }
-            Method::TransactionBegin | Method::TransactionCommit | Method::TransactionRollback => {
-                Err(Fault::bad_request("ValueError", "the catalog has no transactions"))
-            }
+            Method::TransactionBegin => self.begin_transaction(call),
+            Method::TransactionCommit => self.commit_transaction(call),
+            Method::TransactionRollback => self.roll_back_transaction(call),
             // has routes of its own
             Method::Init => Err(Fault::bad_request("ProtocolError", "init is a stream")),
         }

@@ -3,10 +3,12 @@
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use vgi_wire::WireError;
+use vgi_wire::arguments::decode_values;
 use vgi_wire::filter;
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
-    AttachReply, AttachRequest, CatalogInfo, Example, FunctionInfo, FunctionType, SchemaInfo, items_blob,
+    AttachReply, AttachRequest, BindRequest, CardinalityRequest, CatalogInfo, Example, FunctionInfo, FunctionType,
+    SchemaInfo, begun_blob, cardinality_blob, items_blob,
 };
 use vgi_wire::record::RecordBuilder;
 use vgi_wire::server::{Call, acknowledgement};
@@ -16,11 +18,19 @@ use crate::catalog::Registered;
 use crate::declared::{self, Declared};
 use crate::error::{Error, Result};
 use crate::function::Filters;
+use crate::given::Given;
 use crate::server::Exchange;
+use crate::server::execution::guarded;
 use crate::server::fault::Fault;
+use crate::server::protocol;
+use crate::tokens::random_id;
+use crate::transactions::{TransactionContext, Transactions};
 
 /// The catalog of a running worker never changes.
 const CATALOG_VERSION: i64 = 1;
+
+/// Bytes of the id in an attachment.
+const ATTACHMENT_ID: usize = 16;
 
 impl Exchange<'_> {
     pub(super) fn catalogs(&self) -> Result<Segments, Fault> {
@@ -50,6 +60,7 @@ impl Exchange<'_> {
             catalog_version_frozen: true,
             settings: catalog.settings.iter().map(Declared::spec).collect(),
             secret_types: catalog.secret_types.clone(),
+            supports_transactions: catalog.transactions.is_some(),
             ..AttachReply::default()
         };
         self.result(reply.to_blob())
@@ -67,7 +78,12 @@ impl Exchange<'_> {
 
     pub(super) fn schemas(&self, call: &Call) -> Result<Segments, Fault> {
         self.check_attachment_of(call)?;
-        let info = |name: &str| SchemaInfo { path: vec![name.to_owned()], comment: None }.to_blob();
+        let attachment = call.record()?.bytes("attach_opaque_data")?;
+        let attached = protocol::wants_attachments(call.protocol_version.as_deref());
+        let info = |name: &str| {
+            let schema = SchemaInfo { path: vec![name.to_owned()], comment: None };
+            if attached { schema.to_attached_blob(&attachment) } else { schema.to_blob() }
+        };
         self.list(self.server.catalog.schemas().map(info).collect())
     }
 
@@ -88,9 +104,51 @@ impl Exchange<'_> {
         self.list(Vec::new())
     }
 
-    /// Nothing is known about the size of a result before it is there.
-    pub(super) fn cardinality(&self) -> Result<Segments, Fault> {
-        self.result(RecordBuilder::new().optional_integer("estimate", None).optional_integer("max", None).finish(&[]))
+    /// What the function knows of the size of its result before it is there.
+    pub(super) fn cardinality(&self, call: &Call) -> Result<Segments, Fault> {
+        let request = CardinalityRequest::from_blob(call.request_blob()?)?;
+        let bind = BindRequest::from_blob(request.bind_call)?;
+        let given = self.given(&bind)?;
+        let function = self.server.catalog.function(&bind.schema_path, &bind.function_name)?;
+        let values = decode_values(&bind.arguments)?;
+        let rows = guarded(|| function.cardinality(values, &bind.input_schema, &given, self.logger))?;
+        // more than the protocol can say is not known
+        let said = |rows: Option<u64>| rows.and_then(|rows| i64::try_from(rows).ok());
+        self.result(cardinality_blob(said(rows.estimate), said(rows.max)))
+    }
+
+    pub(super) fn begin_transaction(&self, call: &Call) -> Result<Segments, Fault> {
+        let id = Bytes::copy_from_slice(&random_id());
+        self.with_transaction(call, &id, |transactions, context| transactions.begin(context))?;
+        self.result(begun_blob(&id))
+    }
+
+    pub(super) fn commit_transaction(&self, call: &Call) -> Result<Segments, Fault> {
+        let id = call.record()?.bytes("transaction_opaque_data")?;
+        self.with_transaction(call, &id, |transactions, context| transactions.commit(context))?;
+        self.result(acknowledgement())
+    }
+
+    pub(super) fn roll_back_transaction(&self, call: &Call) -> Result<Segments, Fault> {
+        let id = call.record()?.bytes("transaction_opaque_data")?;
+        self.with_transaction(call, &id, |transactions, context| transactions.rollback(context))?;
+        self.result(acknowledgement())
+    }
+
+    fn with_transaction(
+        &self,
+        call: &Call,
+        id: &Bytes,
+        act: impl FnOnce(&dyn Transactions, &TransactionContext<'_>) -> Result<(), Error>,
+    ) -> Result<(), Fault> {
+        let transactions = self.server.catalog.transactions.as_deref();
+        let transactions =
+            transactions.ok_or_else(|| Fault::bad_request("ValueError", "the catalog has no transactions"))?;
+        let attachment = call.record()?.bytes("attach_opaque_data")?;
+        let (attachment, options) = self.attachment_of(Some(&attachment))?;
+        let given = Given { options, attachment, transaction: Some(id.clone()), ..Given::default() };
+        let context = TransactionContext { id, principal: self.principal, given: &given, logger: self.logger };
+        Ok(guarded(|| act(transactions, &context))?)
     }
 
     fn list(&self, items: Vec<Result<Segments, WireError>>) -> Result<Segments, Fault> {
@@ -102,27 +160,32 @@ impl Exchange<'_> {
         Bytes::from(format!("vgi-worker catalog {}\0", self.server.catalog.name()))
     }
 
-    /// An attachment has no state here: its data names the catalog, holds the options, and outlives the process. The options are those
-    /// of the client itself, so there is nothing in them to hide from it.
+    /// An attachment has no state here: its data names the catalog, has an id, holds the options, and outlives the process. The options
+    /// are those of the client itself, so there is nothing in them to hide from it.
     fn attachment(&self, options: Option<&RecordBatch>) -> Result<Bytes, Fault> {
         let options = options.map(|options| ipc::encode_stream(options, &[])).transpose()?;
         let options = options.map(|blob| blob.to_bytes()).unwrap_or_default();
-        Ok([self.attachment_prefix(), options].concat().into())
+        Ok([self.attachment_prefix(), Bytes::copy_from_slice(&random_id()), options].concat().into())
     }
 
-    /// The options of an attachment. A call without one has the defaults, if that is enough.
-    pub(super) fn attach_options(&self, attachment: Option<&Bytes>) -> Result<Option<RecordBatch>, Fault> {
+    /// The id and the options of an attachment. A call without one has the defaults, if that is enough.
+    pub(super) fn attachment_of(
+        &self,
+        attachment: Option<&Bytes>,
+    ) -> Result<(Option<Bytes>, Option<RecordBatch>), Fault> {
         self.check_attachment(attachment)?;
         let declared = &self.server.catalog.attach_options;
-        let Some(attachment) = attachment else { return Ok(declared::options(declared, None)?) };
-        let options = attachment.slice(self.attachment_prefix().len()..);
+        let Some(attachment) = attachment else { return Ok((None, declared::options(declared, None)?)) };
+        let mut id = attachment.slice(self.attachment_prefix().len()..);
+        let options = id.split_off(ATTACHMENT_ID);
         let options = if options.is_empty() { None } else { Some(ipc::decode_batch(options)?) };
-        Ok(declared::options(declared, options.as_ref())?)
+        Ok((Some(id), declared::options(declared, options.as_ref())?))
     }
 
     /// Refuses the attachment of another server; none at all is fine, since there is only one catalog.
     pub(super) fn check_attachment(&self, given: Option<&Bytes>) -> Result<(), Fault> {
-        if given.is_none_or(|given| given.starts_with(&self.attachment_prefix())) {
+        let prefix = self.attachment_prefix();
+        if given.is_none_or(|given| given.starts_with(&prefix) && given.len() >= prefix.len() + ATTACHMENT_ID) {
             return Ok(());
         }
         let message = "attach_opaque_data was not made by this worker; attach again";
@@ -145,9 +208,12 @@ fn info(function: &dyn Registered, path: &[String]) -> FunctionInfo {
         schema_path: path.to_vec(),
         function_type: FunctionType::TableBuffering,
         arguments: args::declaration(function.arguments()),
+        parameter_defaults: args::defaults(function.arguments()).ok().flatten(),
         output_schema: None,
         description: spec.description.clone(),
         comment: None,
+        tags: spec.tags.clone(),
+        stability: spec.stability,
         examples: spec.examples.iter().map(example).collect(),
         categories: spec.categories.clone(),
         projection_pushdown: spec.flags.projection_pushdown,

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::function::Filters;
 use crate::given::Given;
 use crate::ids::{ExecutionId, FinalizeId, StateId};
+use crate::log::Logger;
 use crate::server::Exchange;
 use crate::server::answer::Answer;
 use crate::server::fault::Fault;
@@ -75,12 +76,14 @@ impl Exchange<'_> {
         self.result(reply.and_then(|reply| reply.to_blob()))
     }
 
-    fn given(&self, bind: &BindRequest) -> Result<Given, Fault> {
+    pub(super) fn given(&self, bind: &BindRequest) -> Result<Given, Fault> {
+        let (attachment, options) = self.attachment_of(bind.attach_opaque_data.as_ref())?;
         Ok(Given {
             settings: bind.settings.clone(),
             secrets: bind.secrets.clone(),
             secrets_resolved: bind.resolved_secrets_provided,
-            options: self.attach_options(bind.attach_opaque_data.as_ref())?,
+            options,
+            attachment,
             transaction: bind.transaction_opaque_data.clone().filter(|handle| !handle.is_empty()),
         })
     }
@@ -104,6 +107,7 @@ impl Exchange<'_> {
         self.server.sweep()?;
         let id = ExecutionId::from(random_id().to_vec());
         let execution = self.assemble(id.clone(), blob.clone(), None, Bytes::new())?;
+        self.check_lookups(&execution)?;
         let storage = &self.server.storage;
         storage.begin(&id).map_err(Error::from)?;
         let owner = Bytes::copy_from_slice(self.principal.as_bytes());
@@ -117,6 +121,23 @@ impl Exchange<'_> {
         self.server.counters.executions.add(1);
         self.server.drain.serves(&id);
         self.opened(&execution)
+    }
+
+    /// Refuses to begin what was bound without the secrets that the function asked for, as a client does that does not know of them. The
+    /// output of such a bind has no column, which hardly any other has, so that it is only then that the function is asked again.
+    fn check_lookups(&self, execution: &Execution) -> Result<()> {
+        let Execution { function, values, scope } = execution;
+        if scope.given.secrets_resolved || !scope.output_schema.fields().is_empty() {
+            return Ok(());
+        }
+        let again = guarded(|| function.bind(values.clone(), &scope.input_schema, &scope.given, &Logger::default()))?;
+        if again.lookups.is_empty() {
+            return Ok(());
+        }
+        let name = &function.spec().name;
+        let message =
+            format!("{name} asked for secrets when it was bound: the client must look for them and bind again");
+        Err(Error::Protocol(message))
     }
 
     pub(super) fn process(&self, call: &Call) -> Result<Segments, Fault> {

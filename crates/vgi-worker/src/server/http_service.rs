@@ -15,7 +15,7 @@ use crate::server::body::{self, Coding, Wanted};
 use crate::server::fault::Fault;
 use crate::server::protocol::PROTOCOLS;
 use crate::server::route::Place;
-use crate::server::{Exchange, Server, Stats, auth, budget, hexadecimal, metrics};
+use crate::server::{Exchange, Server, Stats, auth, budget, hexadecimal, landing, metrics};
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 /// Prometheus's text format.
@@ -38,6 +38,7 @@ pub(super) async fn handle(State(server): State<Arc<Server>>, request: Request<B
 /// Answers a request that was let in.
 async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, principal: &str) -> Response<Body> {
     match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD, "/") => landing_page(server, request.headers()),
         (&Method::GET, "/stats") => match stats(server).await {
             Ok(stats) => json_response(StatusCode::OK, &json!(stats)),
             Err(response) => response,
@@ -91,6 +92,14 @@ fn health(server: &Server) -> Response<Body> {
     let mut response = json_response(code, &document);
     let caching = HeaderValue::from_static(if stopping { "no-store" } else { "public, max-age=300" });
     response.headers_mut().insert(CACHE_CONTROL, caching);
+    response
+}
+
+fn landing_page(server: &Server, headers: &HeaderMap) -> Response<Body> {
+    let mut response = text_response("text/html; charset=utf-8", landing::page(&server.catalog, headers));
+    let headers = response.headers_mut();
+    headers.insert("content-security-policy", HeaderValue::from_static(landing::POLICY));
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }
 

@@ -14,6 +14,7 @@ mod fault;
 mod gate;
 mod handle;
 mod http_service;
+mod landing;
 mod metrics;
 mod options;
 mod protocol;

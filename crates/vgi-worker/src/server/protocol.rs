@@ -1,7 +1,7 @@
 //! The protocols that are served on one port.
 //!
-//! The minor versions of `vgi.v2` and the first of `vgi.v3` agree in all that a buffered call and discovery need: requests are read by
-//! name, and replies are read by name too, so the records of the newest one serve all of them.
+//! The minor versions of `vgi.v2` and the first of `vgi.v3` agree in nearly all that a buffered call and discovery need: requests are read
+//! by name, and replies are read by name too, so the records of the newest one serve all of them, with one column more for old clients.
 
 /// A protocol with the versions of it that are understood.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,6 +45,11 @@ impl Protocol {
     }
 }
 
+/// Whether a client of this version wants to read in each listed schema which attachment it belongs to.
+pub(super) fn wants_attachments(version: Option<&str>) -> bool {
+    version.and_then(parse).is_some_and(|version| version < (2, 2))
+}
+
 /// Their names, for messages.
 pub(super) fn names() -> String {
     PROTOCOLS.iter().map(|protocol| protocol.name).collect::<Vec<_>>().join(", ")
@@ -73,6 +78,12 @@ mod tests {
         for undeclared in [Some("2.2"), Some("2.2.0.0"), Some("2.x.0"), None] {
             assert_eq!(V2.accepts(undeclared), Err(Mismatch::Undeclared), "{undeclared:?}");
         }
+    }
+
+    #[test]
+    fn old_clients_want_a_column_more() {
+        assert!(wants_attachments(Some("2.0.0")) && wants_attachments(Some("2.1.0")));
+        assert!(!wants_attachments(Some("2.2.0")) && !wants_attachments(Some("3.0.0")) && !wants_attachments(None));
     }
 
     #[test]

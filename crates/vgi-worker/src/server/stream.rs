@@ -54,7 +54,7 @@ impl Exchange<'_> {
     /// The reply to the init of an execution: its header, and a stream that has ended.
     pub(super) fn opened(&self, execution: &Execution) -> Result<Answer, Fault> {
         let mut body = self.header(&execution.scope)?;
-        body.extend(self.writer(&projected(&execution.scope)?)?.finish().map_err(Error::from)?);
+        body.extend(self.writer(&execution.scope.projected_schema()?)?.finish().map_err(Error::from)?);
         Ok(Answer::success(body))
     }
 
@@ -97,7 +97,7 @@ impl Exchange<'_> {
         let schema = match self.execution(ExecutionId::new(StreamCall::bytes(&call.execution)?), None, Bytes::new()) {
             Ok(mut execution) => {
                 execution.scope.projection = call.projection;
-                projected(&execution.scope)?
+                execution.scope.projected_schema()?
             }
             Err(_) => Arc::new(Schema::empty()),
         };
@@ -131,7 +131,7 @@ impl Exchange<'_> {
     ) -> Result<(Segments, bool)> {
         let Execution { function, values, scope } = execution;
         self.server.counters.turns.add(1);
-        let schema = projected(&scope)?;
+        let schema = scope.projected_schema()?;
         let ticked = guarded(|| {
             let tick = function.finalize(values, stream, position, &scope)?;
             let batch = tick.batch.map(|batch| filtered(function.as_ref(), batch, &scope)).transpose()?;
@@ -182,14 +182,6 @@ impl Exchange<'_> {
     fn writer(&self, schema: &SchemaRef) -> Result<ReplyWriter> {
         Ok(ReplyWriter::new(Arc::clone(schema), &self.server.id, Some(self.request_id))?)
     }
-}
-
-/// The schema of what a stream delivers.
-fn projected(scope: &Scope) -> Result<SchemaRef> {
-    Ok(match &scope.projection {
-        Some(columns) => Arc::new(scope.output_schema.project(columns)?),
-        None => Arc::clone(&scope.output_schema),
-    })
 }
 
 /// Whether a batch of the function has all columns rather than the wanted ones only.
@@ -249,7 +241,7 @@ mod tests {
             given: crate::given::Given::default(),
             logger: crate::log::Logger::default(),
         };
-        narrow("f", batch, &scope, &projected(&scope)?)
+        narrow("f", batch, &scope, &scope.projected_schema()?)
     }
 
     #[test]

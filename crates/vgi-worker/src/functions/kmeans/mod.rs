@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::args::{Args, Argument, Arguments, DefaultValue};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
 use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
@@ -36,34 +36,14 @@ const CENTROIDS: &str = "centroids";
 pub struct Kmeans;
 
 /// Arguments of [`Kmeans`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct KmeansArgs {
-    clusters: usize,
+    #[arg(doc = "Number of clusters.", range = 1..)]
+    k: usize,
+    #[arg(doc = "Steps at most.", named, default = 50, range = 1..)]
     iterations: usize,
-    seed: u64,
-}
-
-impl Args for KmeansArgs {
-    fn declare() -> Vec<Argument> {
-        vec![
-            Argument::positional::<i64>("k", "Number of clusters."),
-            Argument::named::<i64>("iterations", DefaultValue::Integer(50), "Steps at most."),
-            Argument::named::<i64>("seed", DefaultValue::Integer(42), "Start of the random generator."),
-        ]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        let at_least_one = |name: &str| {
-            let value: i64 = values.get(name)?;
-            let count = usize::try_from(value).ok().filter(|count| *count > 0);
-            count.ok_or_else(|| values.refuse(name, &format!("must be at least 1, but it is {value}")))
-        };
-        Ok(Self {
-            clusters: at_least_one("k")?,
-            iterations: at_least_one("iterations")?,
-            seed: values.get::<i64>("seed")?.cast_unsigned(),
-        })
-    }
+    #[arg(doc = "Start of the random generator.", named, default = 42)]
+    seed: i64,
 }
 
 impl BufferingFunction for Kmeans {
@@ -106,14 +86,14 @@ impl BufferingFunction for Kmeans {
                 points.push(&row);
             }
         }
-        let wanted = ctx.args.clusters;
+        let wanted = ctx.args.k;
         let distinct = points.sort();
         if wanted > distinct {
             return Err(Error::Input(format!(
                 "{NAME}: k = {wanted} clusters need as many different points, but the {rows} rows of the input have only {distinct}"
             )));
         }
-        let centroids = points.cluster(wanted, ctx.args.iterations, ctx.args.seed);
+        let centroids = points.cluster(wanted, ctx.args.iterations, ctx.args.seed.cast_unsigned());
         ctx.store().put(CENTROIDS, centroids.to_bytes())?;
         pages::plan(ctx.store(), &positions)
     }
@@ -240,10 +220,7 @@ mod tests {
             message,
             "kmeans: k = 3 clusters need as many different points, but the 4 rows of the input have only 2"
         );
-        assert_eq!(
-            kmeans(0).run(&input).unwrap_err().to_string(),
-            "kmeans: argument 'k' must be at least 1, but it is 0"
-        );
+        assert_eq!(kmeans(0).run(&input).unwrap_err().to_string(), "kmeans: argument 'k' must be at least 1, not 0");
         let taken = batch_of(vec![("Cluster", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
         assert!(kmeans(1).run(&[taken]).unwrap_err().to_string().contains("a column 'cluster' already"));
     }

@@ -1,5 +1,6 @@
 //! Functions that only tests need: they show what a client sent, and misbehave on request.
 
+mod count_rows;
 mod parts;
 mod phases;
 mod session;
@@ -7,6 +8,7 @@ mod trace;
 mod which_schema;
 mod witness;
 
+use count_rows::CountRows;
 use parts::{EmitParts, EmitWide};
 use phases::{FailIn, HangIn, LogIn, Phased};
 use trace::BatchTrace;
@@ -30,6 +32,7 @@ pub(crate) fn register(catalog: &mut Catalog) -> Result<()> {
         catalog.register("main", witness)?;
     }
     session::register(catalog)?;
+    catalog.register("main", CountRows)?;
     catalog.register("main", WhichSchema("main"))?;
     catalog.register("alt", WhichSchema("alt"))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use crate::args::{Args, Argument, Arguments, DefaultValue};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
 use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
@@ -24,38 +24,14 @@ pub(super) struct EmitParts {
     pub(super) ordered: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(super) struct PartsArgs {
-    parts: u64,
+    #[arg(doc = "Number of streams.", range = 0..=1_000_000)]
+    parts: i64,
+    #[arg(doc = "Rows of every stream.", range = 0..=1_000_000_000)]
     rows: i64,
+    #[arg(doc = "Turns of every stream.", named, default = 2, range = 1..=1_000_000)]
     ticks: i64,
-}
-
-impl Args for PartsArgs {
-    fn declare() -> Vec<Argument> {
-        vec![
-            Argument::positional::<i64>("parts", "Number of streams."),
-            Argument::positional::<i64>("rows", "Rows of every stream."),
-            Argument::named::<i64>("ticks", DefaultValue::Integer(2), "Turns of every stream."),
-        ]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        let ticks = values.get("ticks")?;
-        if !(1..=1_000_000).contains(&ticks) {
-            return Err(values.refuse("ticks", "must be from 1 to 1000000"));
-        }
-        Ok(Self {
-            parts: up_to(values, "parts", 1_000_000)?.cast_unsigned(),
-            rows: up_to(values, "rows", 1_000_000_000)?,
-            ticks,
-        })
-    }
-}
-
-fn up_to(values: &Arguments, name: &str, most: i64) -> Result<i64> {
-    let value: i64 = values.get(name)?;
-    if (0..=most).contains(&value) { Ok(value) } else { Err(values.refuse(name, &format!("must be from 0 to {most}"))) }
 }
 
 impl BufferingFunction for EmitParts {
@@ -85,7 +61,7 @@ impl BufferingFunction for EmitParts {
     }
 
     fn combine(&self, _: Vec<StateId>, ctx: &Context<'_, PartsArgs>) -> Result<Vec<FinalizeId>> {
-        Ok((0..ctx.args.parts).map(|part| FinalizeId::of_numbers(&[part])).collect())
+        Ok((0..ctx.args.parts.cast_unsigned()).map(|part| FinalizeId::of_numbers(&[part])).collect())
     }
 
     fn finalize(&self, id: &FinalizeId, tick: i64, ctx: &Context<'_, PartsArgs>) -> Result<Tick<i64>> {
@@ -112,19 +88,10 @@ impl BufferingFunction for EmitParts {
 #[derive(Debug)]
 pub(super) struct EmitWide;
 
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(super) struct WideArgs {
+    #[arg(doc = "Number of rows.", range = 0..=100_000_000)]
     rows: i64,
-}
-
-impl Args for WideArgs {
-    fn declare() -> Vec<Argument> {
-        vec![Argument::positional::<i64>("rows", "Number of rows.")]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        Ok(Self { rows: up_to(values, "rows", 100_000_000)? })
-    }
 }
 
 impl BufferingFunction for EmitWide {

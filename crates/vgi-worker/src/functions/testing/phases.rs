@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 
-use crate::args::{Args, Argument, Arguments, DefaultValue};
+use crate::args::Args;
 use crate::context::{BindContext, Context};
 use crate::error::{Error, Result};
 use crate::function::{Bound, BufferingFunction, FunctionSpec, Tick};
@@ -13,7 +13,6 @@ use crate::functions::testing::parts::{numbers, numbers_schema};
 use crate::ids::{FinalizeId, StateId};
 use crate::log::LogLevel;
 
-const PHASES: [&str; 5] = ["bind", "init", "process", "combine", "finalize"];
 const ROWS: i64 = 3;
 
 /// What happens when a call reaches a phase.
@@ -72,39 +71,18 @@ impl<A: Act> BufferingFunction for Phased<A> {
     }
 }
 
-fn phase_argument() -> Argument {
-    Argument::positional::<String>("phase", "Where it happens.").choices(&PHASES)
-}
-
-fn phase_of(values: &Arguments) -> Result<String> {
-    let phase: String = values.get("phase")?;
-    if PHASES.contains(&phase.as_str()) {
-        Ok(phase)
-    } else {
-        Err(values.refuse("phase", &format!("must be one of {}", PHASES.join(", "))))
-    }
-}
-
 /// Fails in a phase.
 ///
 /// ```sql
 /// FROM example.fail_in((FROM t), 'process');
 /// FROM example.fail_in((FROM t), 'combine', panic := true);    -- panics instead
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(super) struct FailIn {
+    #[arg(doc = "Where it happens.", choices = ["bind", "init", "process", "combine", "finalize"])]
     phase: String,
+    #[arg(doc = "Panic instead of failing.", named, default = false)]
     panic: bool,
-}
-
-impl Args for FailIn {
-    fn declare() -> Vec<Argument> {
-        vec![phase_argument(), Argument::named::<bool>("panic", DefaultValue::Bool(false), "Panic instead of failing.")]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        Ok(Self { phase: phase_of(values)?, panic: values.get("panic")? })
-    }
 }
 
 impl Act for FailIn {
@@ -133,22 +111,12 @@ fn panicked(message: &str) -> Error {
 /// ```sql
 /// FROM example.hang_in((FROM t), 'finalize', 2.5);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(super) struct HangIn {
+    #[arg(doc = "Where it happens.", choices = ["bind", "init", "process", "combine", "finalize"])]
     phase: String,
-    duration: Duration,
-}
-
-impl Args for HangIn {
-    fn declare() -> Vec<Argument> {
-        vec![phase_argument(), Argument::positional::<f64>("seconds", "How long.")]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        let duration = Duration::try_from_secs_f64(values.get("seconds")?)
-            .map_err(|error| values.refuse("seconds", &error.to_string()))?;
-        Ok(Self { phase: phase_of(values)?, duration })
-    }
+    #[arg(doc = "How long.", range = 0.0..=3600.0)]
+    seconds: f64,
 }
 
 impl Act for HangIn {
@@ -159,7 +127,7 @@ impl Act for HangIn {
 
     fn reach(&self, phase: &str, _: &dyn Fn(LogLevel, String)) -> Result<()> {
         if self.phase == phase {
-            std::thread::sleep(self.duration);
+            std::thread::sleep(Duration::from_secs_f64(self.seconds));
         }
         Ok(())
     }
@@ -170,18 +138,8 @@ impl Act for HangIn {
 /// ```sql
 /// FROM example.log_in_phases((FROM t));
 /// ```
-#[derive(Debug)]
-pub(super) struct LogIn;
-
-impl Args for LogIn {
-    fn declare() -> Vec<Argument> {
-        Vec::new()
-    }
-
-    fn parse(_: &Arguments) -> Result<Self> {
-        Ok(Self)
-    }
-}
+#[derive(Debug, Args)]
+pub(super) struct LogIn {}
 
 impl Act for LogIn {
     fn spec() -> FunctionSpec {

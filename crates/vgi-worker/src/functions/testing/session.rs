@@ -13,7 +13,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use vgi_wire::methods::{SecretLookup, SecretTypeSpec};
 
-use crate::args::{Args, Argument, Arguments, DefaultValue};
+use crate::args::{Args, DefaultValue};
 use crate::catalog::Catalog;
 use crate::context::{BindContext, Context};
 use crate::declared::Declared;
@@ -56,23 +56,10 @@ pub(super) struct SessionValues {
 }
 
 /// Arguments of [`SessionValues`].
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(super) struct SessionArgs {
+    #[arg(doc = "Name of the secret; any of the type without one.", named, default = "")]
     secret: String,
-}
-
-impl Args for SessionArgs {
-    fn declare() -> Vec<Argument> {
-        vec![Argument::named::<String>(
-            "secret",
-            DefaultValue::Text(""),
-            "Name of the secret; any of the type without one.",
-        )]
-    }
-
-    fn parse(values: &Arguments) -> Result<Self> {
-        Ok(Self { secret: values.get("secret")? })
-    }
 }
 
 impl SessionArgs {
