@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use vgi_worker::storage::Backend;
-use vgi_worker::{Credential, Handle, Options, functions};
+use vgi_worker::{Credential, Declared, Handle, Options, functions};
 
 /// Serves buffered functions to VGI clients.
 #[derive(Debug, Parser)]
@@ -46,6 +46,12 @@ struct Serve {
     /// Also serve the functions that only tests need.
     #[arg(long)]
     test_functions: bool,
+    /// Also serve this many generated functions.
+    #[arg(long, value_name = "COUNT", default_value_t = 0, hide = true)]
+    generated_functions: usize,
+    /// Also require this attach option.
+    #[arg(long, value_name = "NAME", hide = true)]
+    required_option: Option<String>,
     /// Write the port to this file when the server is ready.
     #[arg(long, value_name = "PATH")]
     port_file: Option<PathBuf>,
@@ -95,7 +101,12 @@ fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
     runtime.block_on(async {
         // before the server is announced, so that no signal is missed
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let server = vgi_worker::serve(functions::example_catalog(serve.test_functions)?, options)?;
+        let mut catalog = functions::example_catalog(serve.test_functions)?;
+        functions::generate(&mut catalog, serve.generated_functions)?;
+        if let Some(name) = &serve.required_option {
+            catalog.declare_attach_option(Declared::new::<String>(name, "Shown to nobody.").secret().required())?;
+        }
+        let server = vgi_worker::serve(catalog, options)?;
         announce(&server, serve.port_file.as_deref())?;
         tokio::select! {
             _ = terminate.recv() => {}

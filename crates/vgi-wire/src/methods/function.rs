@@ -14,7 +14,7 @@ use crate::ipc::{self, Segments};
 use crate::record::{Record, RecordBuilder};
 
 /// Kind of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the protocol's")]
 pub enum FunctionType {
     Scalar,
@@ -35,6 +35,15 @@ impl FunctionType {
             _ => Self::Other,
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "SCALAR",
+            Self::Aggregate => "AGGREGATE",
+            Self::Table | Self::Other => "TABLE",
+            Self::TableBuffering => "TABLE_BUFFERING",
+        }
+    }
 }
 
 /// An example of a function's use.
@@ -47,7 +56,7 @@ pub struct Example {
 }
 
 /// A function of a catalog.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "the record on the wire has these flags")]
 pub struct FunctionInfo {
     /// Name without schema.
@@ -142,18 +151,22 @@ impl FunctionInfo {
         arguments::declared(&self.arguments)
     }
 
-    /// The record of a buffering function with all 42 columns of generation 2.2.
+    /// The record with all 42 columns of generation 2.2.
     ///
     /// # Errors
     /// When a schema cannot be encoded.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
+        self.record()?.finish(&[])
+    }
+
+    pub(super) fn record(&self) -> Result<RecordBuilder, WireError> {
         let output = self.output_schema.clone().unwrap_or_else(|| Arc::new(Schema::empty()));
         let record = RecordBuilder::new()
             .optional_text("comment", self.comment.as_deref())
             .empty_map("tags")
             .text("name", &self.name)
             .texts("schema_path", &self.schema_path)
-            .choice("function_type", "TABLE_BUFFERING")
+            .choice("function_type", self.function_type.name())
             .coded_bytes("arguments", false, Some(&ipc::encode_schema(&self.arguments)?))
             .coded_bytes("output_schema", false, Some(&ipc::encode_schema(&output)?))
             .coded_bytes("parameter_default_values", true, None)
@@ -167,7 +180,7 @@ impl FunctionInfo {
             .optional_flag("filter_pushdown", Some(self.filter_pushdown))
             .optional_flag("sampling_pushdown", Some(false))
             .optional_flag("late_materialization", Some(false));
-        secret::add_required(self.tail(record), &self.required_secrets)?.finish(&[])
+        secret::add_required(self.tail(record), &self.required_secrets)
     }
 
     fn tail(&self, record: RecordBuilder) -> RecordBuilder {

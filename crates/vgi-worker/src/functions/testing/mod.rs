@@ -1,5 +1,7 @@
 //! Functions that only tests need: they show what a client sent, and misbehave on request.
 
+pub(crate) mod forms;
+mod listed;
 mod parts;
 mod phases;
 mod session;
@@ -30,6 +32,8 @@ pub(crate) fn register(catalog: &mut Catalog) -> Result<()> {
         catalog.register("main", witness)?;
     }
     session::register(catalog)?;
+    forms::register(catalog)?;
+    listed::declare(catalog);
     catalog.register("main", WhichSchema("main"))?;
     catalog.register("alt", WhichSchema("alt"))
 }
