@@ -42,17 +42,6 @@ duckdb::vector<duckdb::shared_ptr<duckdb::AttachedDatabase>> VgiCatalog::All(Cli
     return result;
 }
 
-void VgiCatalog::ForgetListings() {
-    attached->forget();
-    duckdb::lock_guard<duckdb::mutex> guard(lock);
-    loaded = false;
-    for (auto &schema : schemas) {
-        schema.second->Forget();
-    }
-}
-
-void VgiCatalog::Initialize(bool) {}
-
 std::string VgiCatalog::GetCatalogType() {
     return TYPE;
 }
@@ -61,62 +50,78 @@ duckdb::optional<Identifier> VgiCatalog::GetDefaultSchema() const {
     return Identifier(std::string(attached->default_schema_name()));
 }
 
-void VgiCatalog::LoadSchemas(ClientContext &context) {
+std::uint64_t VgiCatalog::LoadSchemas(ClientContext &context) {
+    const auto stamp = Forward([&] { return attached->listing_stamp(context); });
     {
         duckdb::lock_guard<duckdb::mutex> guard(lock);
-        if (loaded && attached->caching()) {
-            return;
+        if (loaded == stamp) {
+            return stamp;
         }
     }
     // not under the lock: the server is asked
     const auto listed = Forward([&] { return attached->schemas(context); });
     duckdb::lock_guard<duckdb::mutex> guard(lock);
-    for (auto &schema : listed) {
-        const Identifier name{std::string(schema.name)};
-        if (schemas.find(name) == schemas.end()) {
+    for (auto &item : listed) {
+        auto &schema = schemas[Identifier(std::string(item.path))];
+        if (!schema) {
             duckdb::CreateSchemaInfo info;
-            info.SetQualifiedName(duckdb::QualifiedName(GetName(), name, Identifier()));
-            info.comment = schema.comment.empty() ? duckdb::Value() : duckdb::Value(std::string(schema.comment));
-            schemas.emplace(name, duckdb::make_uniq<VgiSchema>(*this, info));
+            info.SetQualifiedName(duckdb::QualifiedName(GetName(), Identifier(std::string(item.name)), Identifier()));
+            const auto parent = schemas.find(Identifier(std::string(item.parent)));
+            schema = duckdb::make_uniq<VgiSchema>(*this, info, parent == schemas.end() ? nullptr : parent->second.get(),
+                                                  std::string(item.path));
         }
+        schema->comment = item.comment.empty() ? duckdb::Value() : duckdb::Value(std::string(item.comment));
+        schema->listed = stamp;
     }
-    loaded = true;
+    loaded = stamp;
+    return stamp;
+}
+
+duckdb::optional_ptr<duckdb::SchemaCatalogEntry> VgiCatalog::FindSchema(ClientContext &context,
+                                                                        const Identifier &path) {
+    const auto stamp = LoadSchemas(context);
+    duckdb::lock_guard<duckdb::mutex> guard(lock);
+    const auto entry = schemas.find(path);
+    return entry == schemas.end() || entry->second->listed < stamp ? nullptr : entry->second.get();
 }
 
 duckdb::optional_ptr<duckdb::SchemaCatalogEntry> VgiCatalog::LookupSchema(duckdb::CatalogTransaction transaction,
                                                                           const duckdb::EntryLookupInfo &lookup,
                                                                           duckdb::OnEntryNotFound if_not_found) {
-    auto &name = lookup.GetEntryIdentifier();
-    if (transaction.context) {
-        LoadSchemas(*transaction.context);
-    }
-    {
-        duckdb::lock_guard<duckdb::mutex> guard(lock);
-        const auto entry = schemas.find(name);
-        if (entry != schemas.end()) {
-            return entry->second.get();
-        }
-    }
-    if (if_not_found == duckdb::OnEntryNotFound::THROW_EXCEPTION) {
+    const auto find = [&](const duckdb::EntryLookupInfo &root) -> duckdb::optional_ptr<duckdb::CatalogEntry> {
+        return transaction.context ? FindSchema(*transaction.context, root.GetEntryIdentifier()).get() : nullptr;
+    };
+    auto schema = LookupSchemaPath(transaction, lookup, duckdb::OnEntryNotFound::RETURN_NULL, find);
+    if (!schema && if_not_found == duckdb::OnEntryNotFound::THROW_EXCEPTION) {
         throw duckdb::BinderException(lookup.GetErrorContext(), "schema '%s' does not exist in catalog '%s' of %s",
-                                      name.GetIdentifierName(), GetName().GetIdentifierName(),
+                                      lookup.GetEntryName(), GetName().GetIdentifierName(),
                                       std::string(attached->server()));
     }
-    return nullptr;
+    return schema;
 }
 
-void VgiCatalog::ScanSchemas(ClientContext &context, std::function<void(duckdb::SchemaCatalogEntry &)> callback) {
-    LoadSchemas(context);
+void VgiCatalog::ScanChildren(ClientContext &context, duckdb::optional_ptr<duckdb::SchemaCatalogEntry> parent,
+                              const std::function<void(duckdb::CatalogEntry &)> &callback) {
+    const auto stamp = LoadSchemas(context);
     duckdb::vector<duckdb::reference<VgiSchema>> found;
     {
         duckdb::lock_guard<duckdb::mutex> guard(lock);
         for (auto &schema : schemas) {
-            found.push_back(*schema.second);
+            if (schema.second->listed >= stamp && schema.second->GetParentSchema().get() == parent.get()) {
+                found.push_back(*schema.second);
+            }
         }
     }
     for (auto &schema : found) {
         callback(schema.get());
     }
+}
+
+void VgiCatalog::ScanSchemas(ClientContext &context, std::function<void(duckdb::SchemaCatalogEntry &)> callback) {
+    const auto transaction = GetCatalogTransaction(context);
+    ScanChildren(context, nullptr, [&](duckdb::CatalogEntry &entry) {
+        entry.Cast<duckdb::SchemaCatalogEntry>().ScanSchemaTree(transaction, callback);
+    });
 }
 
 void VgiCatalog::RefuseChange() const {
@@ -156,10 +161,6 @@ duckdb::PhysicalOperator &VgiCatalog::PlanUpdate(ClientContext &, duckdb::Physic
 
 duckdb::DatabaseSize VgiCatalog::GetDatabaseSize(ClientContext &) {
     return duckdb::DatabaseSize();
-}
-
-bool VgiCatalog::InMemory() {
-    return false;
 }
 
 std::string VgiCatalog::GetDBPath() {

@@ -23,13 +23,18 @@ public:
     //! All attached catalogs of ours.
     static duckdb::vector<duckdb::shared_ptr<duckdb::AttachedDatabase>> All(duckdb::ClientContext &context);
 
-    //! Forgets what the server listed; entries are made anew.
-    void ForgetListings();
+    //! The schema with this path, dotted when it is nested.
+    duckdb::optional_ptr<duckdb::SchemaCatalogEntry> FindSchema(duckdb::ClientContext &context,
+                                                                const duckdb::Identifier &path);
+    //! The schemas inside of one; those at the top for null.
+    void ScanChildren(duckdb::ClientContext &context, duckdb::optional_ptr<duckdb::SchemaCatalogEntry> parent,
+                      const std::function<void(duckdb::CatalogEntry &)> &callback);
 
-    void Initialize(bool load_builtin) override;
+    void Initialize(bool) override {}
     std::string GetCatalogType() override;
     duckdb::optional<duckdb::Identifier> GetDefaultSchema() const override;
 
+    bool SupportsNestedSchemas() const override { return true; }
     duckdb::optional_ptr<duckdb::SchemaCatalogEntry> LookupSchema(duckdb::CatalogTransaction transaction,
                                                                   const duckdb::EntryLookupInfo &lookup,
                                                                   duckdb::OnEntryNotFound if_not_found) override;
@@ -50,17 +55,19 @@ public:
     duckdb::PhysicalOperator &PlanUpdate(duckdb::ClientContext &context, duckdb::PhysicalPlanGenerator &planner,
                                          duckdb::LogicalUpdate &op, duckdb::PhysicalOperator &plan) override;
     duckdb::DatabaseSize GetDatabaseSize(duckdb::ClientContext &context) override;
-    bool InMemory() override;
+    bool InMemory() override { return false; }
     std::string GetDBPath() override;
 
     rust::Box<AttachedCatalog> attached;
 
 private:
-    void LoadSchemas(duckdb::ClientContext &context);
+    //! Makes what the server lists now; gives the stamp of that listing.
+    std::uint64_t LoadSchemas(duckdb::ClientContext &context);
     [[noreturn]] void RefuseChange() const;
 
     duckdb::mutex lock;
-    bool loaded = false;
+    std::uint64_t loaded = 0;
+    //! By path. One that the server does not list any more stays, since a statement may still look at it.
     duckdb::identifier_tree_t<duckdb::unique_ptr<VgiSchema>> schemas;
 };
 

@@ -2,6 +2,7 @@
 
 #include "duckdb/logging/logger.hpp"
 #include "duckdb/main/client_context.hpp"
+#include "duckdb/transaction/meta_transaction.hpp"
 
 #include <unordered_map>
 
@@ -42,6 +43,17 @@ bool logs_steps(const ClientContext &context) noexcept {
 
 std::size_t database_of(const ClientContext &context) noexcept {
     return reinterpret_cast<std::size_t>(context.db.get());
+}
+
+std::uint64_t statement_of(const ClientContext &context) noexcept {
+    try {
+        // a statement that is only prepared has no number of its own, but a transaction
+        auto &transaction = const_cast<ClientContext &>(context).transaction.ActiveTransaction();
+        return duckdb::CombineHash(duckdb::Hash(transaction.global_transaction_id),
+                                   duckdb::Hash(transaction.GetActiveQuery()));
+    } catch (...) {
+        return 0;
+    }
 }
 
 static Value SettingValue(const ClientContext &context, rust::Str name) {

@@ -31,6 +31,9 @@ bool logs_steps(const ClientContext &context) noexcept;
 //! A number for the database instance, the same for all of its connections.
 std::size_t database_of(const ClientContext &context) noexcept;
 
+//! Tells the statement from others, as long as the database is open.
+std::uint64_t statement_of(const ClientContext &context) noexcept;
+
 //! A setting's value as an unsigned integer; throws when the setting is unknown or not a number.
 std::uint64_t setting_u64(const ClientContext &context, rust::Str name);
 

@@ -31,11 +31,15 @@ public:
     std::size_t next = 0;
 };
 
-duckdb::unique_ptr<duckdb::FunctionData> TextColumns(duckdb::TableFunctionBindInput &input,
-                                                     duckdb::vector<LogicalType> &types,
-                                                     duckdb::vector<Identifier> &names,
-                                                     std::initializer_list<const char *> columns) {
-    for (auto column : columns) {
+using Columns = std::initializer_list<const char *>;
+constexpr Columns CATALOGS{"catalog", "implementation_version", "data_version_spec", "attach_options"};
+constexpr Columns CONTENTS{"schema_name", "name", "kind", "description"};
+constexpr Columns CLEARED{"catalog"};
+
+template <const Columns &COLUMNS>
+duckdb::unique_ptr<duckdb::FunctionData> Bind(ClientContext &, duckdb::TableFunctionBindInput &input,
+                                              duckdb::vector<LogicalType> &types, duckdb::vector<Identifier> &names) {
+    for (auto column : COLUMNS) {
         names.emplace_back(column);
         types.push_back(LogicalType::VARCHAR);
     }
@@ -60,22 +64,9 @@ const std::string &TextOf(duckdb::TableFunctionInitInput &input) {
     return input.bind_data->Cast<Subject>().text;
 }
 
-duckdb::unique_ptr<duckdb::FunctionData> BindCatalogs(ClientContext &, duckdb::TableFunctionBindInput &input,
-                                                      duckdb::vector<LogicalType> &types,
-                                                      duckdb::vector<Identifier> &names) {
-    return TextColumns(input, types, names,
-                       {"catalog", "implementation_version", "data_version_spec", "attach_options"});
-}
-
 duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitCatalogs(ClientContext &context,
                                                                   duckdb::TableFunctionInitInput &input) {
     return duckdb::make_uniq<Rows>(Forward([&] { return offered_catalogs(context, TextOf(input)); }));
-}
-
-duckdb::unique_ptr<duckdb::FunctionData> BindContents(ClientContext &, duckdb::TableFunctionBindInput &input,
-                                                      duckdb::vector<LogicalType> &types,
-                                                      duckdb::vector<Identifier> &names) {
-    return TextColumns(input, types, names, {"schema_name", "name", "kind", "description"});
 }
 
 duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitContents(ClientContext &context,
@@ -84,17 +75,11 @@ duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitContents(ClientContext 
     return duckdb::make_uniq<Rows>(Forward([&] { return catalog.attached->catalog_contents(context); }));
 }
 
-duckdb::unique_ptr<duckdb::FunctionData> BindClear(ClientContext &, duckdb::TableFunctionBindInput &input,
-                                                   duckdb::vector<LogicalType> &types,
-                                                   duckdb::vector<Identifier> &names) {
-    return TextColumns(input, types, names, {"catalog"});
-}
-
 duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitClear(ClientContext &context,
                                                                duckdb::TableFunctionInitInput &) {
     rust::Vec<TextRow> rows;
     for (auto &database : VgiCatalog::All(context)) {
-        database->GetCatalog().Cast<VgiCatalog>().ForgetListings();
+        database->GetCatalog().Cast<VgiCatalog>().attached->forget();
         TextRow row;
         row.cells.push_back(rust::String::lossy(database->GetName().GetIdentifierName()));
         rows.push_back(std::move(row));
@@ -106,10 +91,10 @@ duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitClear(ClientContext &co
 
 void RegisterOverviews(duckdb::ExtensionLoader &loader) {
     loader.RegisterFunction(
-        duckdb::TableFunction("vgi_catalogs", {LogicalType::VARCHAR}, Scan, BindCatalogs, InitCatalogs));
+        duckdb::TableFunction("vgi_catalogs", {LogicalType::VARCHAR}, Scan, Bind<CATALOGS>, InitCatalogs));
     loader.RegisterFunction(
-        duckdb::TableFunction("vgi_catalog_contents", {LogicalType::VARCHAR}, Scan, BindContents, InitContents));
-    loader.RegisterFunction(duckdb::TableFunction("vgi_clear_cache", {}, Scan, BindClear, InitClear));
+        duckdb::TableFunction("vgi_catalog_contents", {LogicalType::VARCHAR}, Scan, Bind<CONTENTS>, InitContents));
+    loader.RegisterFunction(duckdb::TableFunction("vgi_clear_cache", {}, Scan, Bind<CLEARED>, InitClear));
 }
 
 } // namespace vgi

@@ -21,22 +21,9 @@ using duckdb::CatalogType;
 using duckdb::ClientContext;
 using duckdb::Identifier;
 
-VgiSchema::VgiSchema(VgiCatalog &catalog_p, duckdb::CreateSchemaInfo &info)
-    : SchemaCatalogEntry(catalog_p, info), owner(catalog_p) {
-    comment = info.comment;
-}
-
-void VgiSchema::Forget() {
-    constexpr std::size_t GENERATIONS = 8;
-    duckdb::lock_guard<duckdb::mutex> guard(lock);
-    for (auto &listing : listings) {
-        retired.push_back(std::move(listing.second));
-    }
-    listings.clear();
-    while (retired.size() > GENERATIONS) {
-        retired.pop_front();
-    }
-}
+VgiSchema::VgiSchema(VgiCatalog &catalog_p, duckdb::CreateSchemaInfo &info,
+                     duckdb::optional_ptr<SchemaCatalogEntry> parent, std::string key_p)
+    : SchemaCatalogEntry(catalog_p, info, parent), owner(catalog_p), key(std::move(key_p)) {}
 
 duckdb::vector<VgiSchema::Listing> VgiSchema::ListingsOf(CatalogType type) {
     switch (type) {
@@ -69,33 +56,38 @@ static bool Fits(const CatalogEntry &entry, CatalogType type) {
     }
 }
 
-void VgiSchema::Load(ClientContext &context, Listing listing) {
+CatalogEntries &VgiSchema::Load(ClientContext &context, Listing listing) {
+    const auto stamp = Forward([&] { return owner.attached->listing_stamp(context); });
+    auto &transaction = duckdb::Transaction::Get(context, owner).Cast<VgiTransaction>();
     {
         duckdb::lock_guard<duckdb::mutex> guard(lock);
-        if (listings.find(listing) != listings.end() && owner.attached->caching()) {
-            return;
+        auto &loaded = listings[listing];
+        if (loaded.entries && loaded.stamp == stamp) {
+            transaction.Hold(loaded.entries);
+            return *loaded.entries;
         }
     }
     // not under the lock: the server is asked
     auto entries = Make(context, listing);
+    transaction.Hold(entries);
     duckdb::lock_guard<duckdb::mutex> guard(lock);
-    auto &place = listings[listing];
-    retired.push_back(std::move(place));
-    place = std::move(entries);
-    if (retired.size() > 8) {
-        retired.pop_front();
-    }
+    listings[listing] = {stamp, entries};
+    return *entries;
 }
 
-VgiSchema::Entries VgiSchema::Make(ClientContext &context, Listing listing) {
-    switch (listing) {
-    case Listing::FUNCTIONS:
-        return MakeFunctions(context);
-    case Listing::MACROS:
-        return MakeMacros(context);
-    default:
-        return MakeViews(context);
-    }
+duckdb::shared_ptr<CatalogEntries> VgiSchema::Make(ClientContext &context, Listing listing) {
+    auto result = duckdb::make_shared_ptr<CatalogEntries>();
+    Forward([&] {
+        switch (listing) {
+        case Listing::FUNCTIONS:
+            return AddFunctions(context, *result);
+        case Listing::MACROS:
+            return AddSql(context, owner.attached->macros(context, key), *result);
+        case Listing::VIEWS:
+            return AddSql(context, owner.attached->views(context, key), *result);
+        }
+    });
+    return result;
 }
 
 static duckdb::Value CommentOf(const rust::String &comment) {
@@ -115,18 +107,16 @@ duckdb::FunctionDescription Describe(const FunctionList &functions, std::size_t 
     return result;
 }
 
-VgiSchema::Entries VgiSchema::MakeFunctions(ClientContext &context) {
-    Entries result;
-    const auto functions = Forward([&] { return owner.attached->functions(context, name.GetIdentifierName()); });
+void VgiSchema::AddFunctions(ClientContext &context, CatalogEntries &entries) {
+    const auto functions = owner.attached->functions(context, key);
     for (std::size_t i = 0; i < functions->count(); i++) {
-        duckdb::CreateTableFunctionInfo info(AttachedFunction(owner, name.GetIdentifierName(), *functions, i));
+        duckdb::CreateTableFunctionInfo info(AttachedFunction(owner, key, *functions, i));
         info.SetQualifiedName(GetQualifiedName(info.GetFunctionName()));
         info.descriptions.push_back(Describe(*functions, i));
         info.comment = CommentOf(functions->comment(i));
-        const Identifier key = info.GetFunctionName();
-        result.emplace(key, duckdb::make_uniq<duckdb::TableFunctionCatalogEntry>(owner, *this, info));
+        const Identifier name = info.GetFunctionName();
+        entries.emplace(name, duckdb::make_uniq<duckdb::TableFunctionCatalogEntry>(owner, *this, info));
     }
-    return result;
 }
 
 //! The parsed form of the only statement in a text; null when it is not SQL that DuckDB knows.
@@ -143,113 +133,101 @@ static duckdb::unique_ptr<duckdb::CreateInfo> Parse(ClientContext &context, cons
     return nullptr;
 }
 
-VgiSchema::Entries VgiSchema::MakeMacros(ClientContext &context) {
-    Entries result;
-    for (auto &item : Forward([&] { return owner.attached->macros(context, name.GetIdentifierName()); })) {
-        auto info = Parse(context, item.statement);
-        if (!info || (info->type != CatalogType::MACRO_ENTRY && info->type != CatalogType::TABLE_MACRO_ENTRY)) {
-            continue;
-        }
-        const Identifier key{std::string(item.name)};
-        info->SetQualifiedName(GetQualifiedName(key));
-        info->comment = CommentOf(item.comment);
-        auto &macro = info->Cast<duckdb::CreateMacroInfo>();
-        if (info->type == CatalogType::TABLE_MACRO_ENTRY) {
-            result[key] = duckdb::make_uniq<duckdb::TableMacroCatalogEntry>(owner, *this, macro);
-        } else {
-            result[key] = duckdb::make_uniq<duckdb::ScalarMacroCatalogEntry>(owner, *this, macro);
-        }
-    }
-    return result;
-}
-
-VgiSchema::Entries VgiSchema::MakeViews(ClientContext &context) {
-    Entries result;
-    for (auto &item : Forward([&] { return owner.attached->views(context, name.GetIdentifierName()); })) {
-        auto info = Parse(context, item.statement);
-        if (!info || info->type != CatalogType::VIEW_ENTRY) {
-            continue;
-        }
-        const Identifier key{std::string(item.name)};
-        info->SetQualifiedName(GetQualifiedName(key));
-        info->comment = CommentOf(item.comment);
-        result[key] = duckdb::make_uniq<duckdb::ViewCatalogEntry>(owner, *this, info->Cast<duckdb::CreateViewInfo>());
-    }
-    return result;
-}
-
-duckdb::optional_ptr<CatalogEntry> VgiSchema::Find(Listing listing, const duckdb::EntryLookupInfo &lookup) {
-    duckdb::lock_guard<duckdb::mutex> guard(lock);
-    const auto entries = listings.find(listing);
-    if (entries == listings.end()) {
+duckdb::unique_ptr<CatalogEntry> VgiSchema::MakeSql(duckdb::CreateInfo &info) {
+    switch (info.type) {
+    case CatalogType::TABLE_MACRO_ENTRY:
+        return duckdb::make_uniq<duckdb::TableMacroCatalogEntry>(owner, *this, info.Cast<duckdb::CreateMacroInfo>());
+    case CatalogType::MACRO_ENTRY:
+        return duckdb::make_uniq<duckdb::ScalarMacroCatalogEntry>(owner, *this, info.Cast<duckdb::CreateMacroInfo>());
+    case CatalogType::VIEW_ENTRY:
+        return duckdb::make_uniq<duckdb::ViewCatalogEntry>(owner, *this, info.Cast<duckdb::CreateViewInfo>());
+    default:
         return nullptr;
     }
-    const auto entry = entries->second.find(lookup.GetEntryIdentifier());
-    if (entry == entries->second.end() || !Fits(*entry->second, lookup.GetCatalogType())) {
-        return nullptr;
+}
+
+void VgiSchema::AddSql(ClientContext &context, const rust::Vec<SqlEntry> &items, CatalogEntries &entries) {
+    for (auto &item : items) {
+        if (auto info = Parse(context, item.statement)) {
+            const Identifier name{std::string(item.name)};
+            info->SetQualifiedName(GetQualifiedName(name));
+            info->comment = CommentOf(item.comment);
+            if (auto entry = MakeSql(*info)) {
+                entries[name] = std::move(entry);
+            }
+        }
     }
-    return entry->second.get();
+}
+
+duckdb::optional_ptr<CatalogEntry> VgiSchema::Find(ClientContext &context, const duckdb::EntryLookupInfo &lookup) {
+    for (const auto listing : ListingsOf(lookup.GetCatalogType())) {
+        auto &entries = Load(context, listing);
+        const auto entry = entries.find(lookup.GetEntryIdentifier());
+        if (entry != entries.end() && Fits(*entry->second, lookup.GetCatalogType())) {
+            return entry->second.get();
+        }
+    }
+    return nullptr;
+}
+
+static bool IsTable(const duckdb::EntryLookupInfo &lookup) {
+    return lookup.GetCatalogType() == CatalogType::TABLE_ENTRY || lookup.GetCatalogType() == CatalogType::VIEW_ENTRY;
+}
+
+//! Whether DuckDB has a function of that name, which is meant when the catalog is only on the search path.
+static bool IsBuiltIn(ClientContext &context, const duckdb::EntryLookupInfo &lookup) {
+    if (IsTable(lookup)) {
+        return false;
+    }
+    auto &system = duckdb::Catalog::GetSystemCatalog(context);
+    const duckdb::QualifiedName name(system.GetName(), Identifier::DefaultSchema(), lookup.GetEntryIdentifier());
+    return system.GetEntry(context, duckdb::EntryLookupInfo(lookup.GetCatalogType(), name),
+                           duckdb::OnEntryNotFound::RETURN_NULL) != nullptr;
 }
 
 duckdb::optional_ptr<CatalogEntry> VgiSchema::LookupEntry(duckdb::CatalogTransaction transaction,
                                                           const duckdb::EntryLookupInfo &lookup) {
-    const auto candidates = ListingsOf(lookup.GetCatalogType());
-    if (candidates.empty() || !transaction.context) {
+    if (!transaction.context) {
         return nullptr;
     }
-    for (const auto listing : candidates) {
-        Load(*transaction.context, listing);
-        if (auto entry = Find(listing, lookup)) {
+    auto &context = *transaction.context;
+    if (lookup.GetCatalogType() == CatalogType::SCHEMA_ENTRY) {
+        return owner.FindSchema(context, Identifier(key + "." + lookup.GetEntryName())).get();
+    }
+    if (auto entry = Find(context, lookup)) {
+        return entry;
+    }
+    if (ListingsOf(lookup.GetCatalogType()).empty() || IsBuiltIn(context, lookup)) {
+        return nullptr;
+    }
+    if (Forward([&] { return owner.attached->has_changed(context); })) {
+        if (auto entry = Find(context, lookup)) {
             return entry;
         }
     }
-    RefuseUnsupported(*transaction.context, lookup);
-    return nullptr;
-}
-
-void VgiSchema::RefuseUnsupported(ClientContext &context, const duckdb::EntryLookupInfo &lookup) {
-    const bool table =
-        lookup.GetCatalogType() == CatalogType::TABLE_ENTRY || lookup.GetCatalogType() == CatalogType::VIEW_ENTRY;
-    if (!table) {
-        // a function of DuckDB's own of that name is meant, when the catalog is only on the search path
-        auto &system = duckdb::Catalog::GetSystemCatalog(context);
-        const duckdb::EntryLookupInfo own(
-            lookup.GetCatalogType(),
-            duckdb::QualifiedName(system.GetName(), Identifier::DefaultSchema(), lookup.GetEntryIdentifier()));
-        if (system.GetEntry(context, own, duckdb::OnEntryNotFound::RETURN_NULL)) {
-            return;
-        }
-    }
-    const auto why = Forward(
-        [&] { return owner.attached->refusal(context, name.GetIdentifierName(), lookup.GetEntryName(), table); });
+    const auto why =
+        Forward([&] { return owner.attached->refusal(context, key, lookup.GetEntryName(), IsTable(lookup)); });
     if (!why.empty()) {
         throw duckdb::NotImplementedException("%s", std::string(why));
     }
+    return nullptr;
 }
 
 void VgiSchema::Scan(ClientContext &context, CatalogType type, const std::function<void(CatalogEntry &)> &callback) {
-    for (const auto listing : ListingsOf(type)) {
-        Load(context, listing);
+    if (type == CatalogType::SCHEMA_ENTRY) {
+        owner.ScanChildren(context, this, callback);
     }
-    Scan(type, callback);
-}
-
-void VgiSchema::Scan(CatalogType type, const std::function<void(CatalogEntry &)> &callback) {
-    duckdb::vector<duckdb::reference<CatalogEntry>> found;
-    {
-        duckdb::lock_guard<duckdb::mutex> guard(lock);
-        for (const auto listing : ListingsOf(type)) {
-            for (auto &entry : listings[listing]) {
-                if (Fits(*entry.second, type)) {
-                    found.push_back(*entry.second);
-                }
+    for (const auto listing : ListingsOf(type)) {
+        for (auto &entry : Load(context, listing)) {
+            if (Fits(*entry.second, type)) {
+                callback(*entry.second);
             }
         }
     }
-    for (auto &entry : found) {
-        callback(entry.get());
-    }
 }
+
+//! What is committed here is what the server has, and without a context it cannot be asked.
+void VgiSchema::Scan(CatalogType, const std::function<void(CatalogEntry &)> &) {}
 
 void VgiSchema::RefuseChange() const {
     throw duckdb::PermissionException("schema '%s' is that of a VGI server, which is read-only",

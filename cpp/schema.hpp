@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catalog.hpp"
+#include "transaction.hpp"
 
 #include "duckdb/catalog/catalog_entry/schema_catalog_entry.hpp"
 
@@ -9,10 +10,12 @@ namespace vgi {
 
 class VgiSchema final : public duckdb::SchemaCatalogEntry {
 public:
-    VgiSchema(VgiCatalog &catalog, duckdb::CreateSchemaInfo &info);
+    //! `key` is the name that the Rust side knows the schema by: the whole path.
+    VgiSchema(VgiCatalog &catalog, duckdb::CreateSchemaInfo &info, duckdb::optional_ptr<SchemaCatalogEntry> parent,
+              std::string key);
 
-    //! Entries are made anew when they are next asked for.
-    void Forget();
+    //! When the server last listed it.
+    std::uint64_t listed = 0;
 
     void Scan(duckdb::ClientContext &context, duckdb::CatalogType type,
               const std::function<void(duckdb::CatalogEntry &)> &callback) override;
@@ -38,25 +41,27 @@ public:
 private:
     //! Entries that one listing of the server gives.
     enum class Listing : uint8_t { FUNCTIONS, MACROS, VIEWS };
-    using Entries = duckdb::identifier_tree_t<duckdb::unique_ptr<duckdb::CatalogEntry>>;
+    struct Loaded {
+        std::uint64_t stamp = 0;
+        duckdb::shared_ptr<CatalogEntries> entries;
+    };
 
     //! The listings in which an entry of a type can stand.
     static duckdb::vector<Listing> ListingsOf(duckdb::CatalogType type);
-    void Load(duckdb::ClientContext &context, Listing listing);
-    Entries Make(duckdb::ClientContext &context, Listing listing);
-    Entries MakeFunctions(duckdb::ClientContext &context);
-    Entries MakeMacros(duckdb::ClientContext &context);
-    Entries MakeViews(duckdb::ClientContext &context);
-    duckdb::optional_ptr<duckdb::CatalogEntry> Find(Listing listing, const duckdb::EntryLookupInfo &lookup);
-    //! Throws a sentence when the name is there, but of a kind that cannot be used.
-    void RefuseUnsupported(duckdb::ClientContext &context, const duckdb::EntryLookupInfo &lookup);
+    //! Entries of a listing; the transaction keeps them alive, whatever the server lists next.
+    CatalogEntries &Load(duckdb::ClientContext &context, Listing listing);
+    duckdb::shared_ptr<CatalogEntries> Make(duckdb::ClientContext &context, Listing listing);
+    void AddFunctions(duckdb::ClientContext &context, CatalogEntries &entries);
+    void AddSql(duckdb::ClientContext &context, const rust::Vec<SqlEntry> &items, CatalogEntries &entries);
+    duckdb::unique_ptr<duckdb::CatalogEntry> MakeSql(duckdb::CreateInfo &info);
+    duckdb::optional_ptr<duckdb::CatalogEntry> Find(duckdb::ClientContext &context,
+                                                    const duckdb::EntryLookupInfo &lookup);
     [[noreturn]] void RefuseChange() const;
 
     VgiCatalog &owner;
+    const std::string key;
     duckdb::mutex lock;
-    std::map<Listing, Entries> listings;
-    //! Entries that a binder may still look at although the server was asked again.
-    std::deque<Entries> retired;
+    std::map<Listing, Loaded> listings;
 };
 
 //! What the server says of a function.

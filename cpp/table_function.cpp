@@ -195,16 +195,14 @@ public:
         : functions(functions_p), index(index_p), info(info_p) {}
 
     void Write(duckdb::FunctionSignature &signature) {
-        const auto count = functions.parameter_count(index);
-        const auto first_optional = FirstOptional(count);
-        for (std::size_t i = 0; i < count; i++) {
+        for (std::size_t i = 0; i < functions.parameter_count(index); i++) {
             switch (Role(i)) {
             case ParameterRole::TABLE:
                 info.table = info.defaults.size();
-                AddPositional(signature, i, LogicalType::TABLE, false);
+                AddPositional(signature, i, LogicalType::TABLE);
                 break;
             case ParameterRole::POSITIONAL:
-                AddPositional(signature, i, Type(i), i >= first_optional);
+                AddPositional(signature, i, Type(i));
                 break;
             case ParameterRole::REPEATED:
                 signature.AddArgs(Name(i), Type(i));
@@ -250,23 +248,9 @@ private:
                                                     : LogicalType(LogicalType::ANY);
     }
 
-    //! Only the last positional parameters can be left out; a table cannot.
-    std::size_t FirstOptional(std::size_t count) const {
-        std::size_t result = 0;
-        for (std::size_t i = 0; i < count; i++) {
-            const auto role = Role(i);
-            if (role == ParameterRole::TABLE ||
-                (role == ParameterRole::POSITIONAL && !functions.has_default(index, i))) {
-                result = i + 1;
-            }
-        }
-        return result;
-    }
-
-    void AddPositional(duckdb::FunctionSignature &signature, std::size_t parameter, const LogicalType &type,
-                       bool optional) {
+    void AddPositional(duckdb::FunctionSignature &signature, std::size_t parameter, const LogicalType &type) {
         duckdb::unique_ptr<duckdb::Value> value;
-        if (optional) {
+        if (functions.has_default(index, parameter)) {
             const duckdb::Value text(std::string(functions.parameter_default(index, parameter)));
             const auto typed = type.id() == duckdb::LogicalTypeId::ANY ? duckdb::optional<duckdb::Value>(text)
                                                                        : text.DefaultTryCastAs(type);

@@ -7,6 +7,11 @@ namespace vgi {
 VgiTransaction::VgiTransaction(duckdb::TransactionManager &manager, duckdb::ClientContext &context)
     : Transaction(manager, context), state(new_transaction()) {}
 
+void VgiTransaction::Hold(duckdb::shared_ptr<CatalogEntries> entries) {
+    duckdb::lock_guard<duckdb::mutex> guard(lock);
+    held.insert(std::move(entries));
+}
+
 VgiTransactionManager::VgiTransactionManager(duckdb::AttachedDatabase &db) : TransactionManager(db) {}
 
 duckdb::Transaction &VgiTransactionManager::StartTransaction(duckdb::ClientContext &context) {
@@ -34,7 +39,5 @@ void VgiTransactionManager::RollbackTransaction(duckdb::Transaction &transaction
     duckdb::lock_guard<duckdb::mutex> guard(lock);
     transactions.erase(transaction);
 }
-
-void VgiTransactionManager::Checkpoint(duckdb::ClientContext &, bool) {}
 
 } // namespace vgi

@@ -1,4 +1,4 @@
-"""Prints the buffering functions of a catalog as vgi-python's own client sees them, one `schema.function` a line.
+"""Prints the functions of a catalog as vgi-python's own client sees them, one `kind schema.function` a line.
 
 Runs in the environment of that client: reference_client.py URL CATALOG [PROTOCOL VERSION]
 """
@@ -32,7 +32,8 @@ with Client.from_http(url, **options) as client:
     for schema in client.schemas(attach_opaque_data=opaque):
         path = getattr(schema, "path", None) or [schema.name]
         where = {"path": path} if hasattr(schema, "path") else {"name": schema.name}
-        for function in client.schema_contents(attach_opaque_data=opaque, type=SchemaObjectType.TABLE_FUNCTION, **where):
-            kind = getattr(function.function_type, "name", str(function.function_type))
-            if kind == "TABLE_BUFFERING":
-                print(".".join(path) + "." + function.name)
+        for kind in (SchemaObjectType.TABLE_FUNCTION, SchemaObjectType.SCALAR_FUNCTION, SchemaObjectType.AGGREGATE_FUNCTION):
+            for function in client.schema_contents(attach_opaque_data=opaque, type=kind, **where):
+                name = getattr(function.function_type, "name", str(function.function_type)).lower()
+                name = "buffering" if name == "table_buffering" else name
+                print(f"{name} function {'.'.join(path)}.{function.name}")

@@ -1,5 +1,6 @@
 """What is tried on every server. A scenario raises on failure; it names the functions of which it needs one."""
 
+import collections
 import dataclasses
 import threading
 import time
@@ -60,12 +61,20 @@ def echo_of(target: Target, function: str, query: str, threads: int = 2) -> None
 
 @scenario("listing equals the reference client's")
 def listing(target: Target, _: str) -> None:
-    expected = target.reference_functions()
+    expected = target.reference_listing()
     if expected is None:
-        expected = target.declared_functions()
-    found = target.functions()
+        expected = target.declared_listing()
+    found = target.listing()
     assert expected, "the reference lists nothing"
-    assert found == expected, f"missing {sorted(expected - found)}, unexpected {sorted(found - expected)}"
+    missing, unexpected = collections.Counter(expected) - collections.Counter(found), collections.Counter(found) - collections.Counter(expected)
+    assert found == expected, f"missing {sorted(missing.elements())}, unexpected {sorted(unexpected.elements())}"
+
+
+@scenario("DuckDB lists every function that can be called")
+def callable_functions(target: Target, _: str) -> None:
+    listed = {name.rsplit(".", 1)[1].lower() for name in target.listing() if name.startswith("buffering ")}
+    assert listed, "there is none"
+    equal(sorted(target.callable_functions()), sorted(listed))
 
 
 @scenario("echo of every type, with NULLs", *ECHO)

@@ -46,17 +46,31 @@ class Target:
         rows = connection.execute("SELECT schema_name || '.' || name FROM vgi_catalog_contents('server') WHERE kind = 'buffering function'")
         return {name for (name,) in rows.fetchall()}
 
-    def reference_functions(self) -> set[str] | None:
-        """The same by the reference client; None where there is no client that speaks to the server."""
+    def listing(self) -> list[str]:
+        """`kind schema.function` of every function, forms of one name as often as there are, by the extension's listing."""
+        connection = self.connect()
+        self.attach(connection)
+        rows = connection.execute("SELECT kind || ' ' || schema_name || '.' || name FROM vgi_catalog_contents('server') WHERE kind LIKE '%function'")
+        return sorted(name for (name,) in rows.fetchall())
+
+    def callable_functions(self) -> set[str]:
+        """`function` of every function that DuckDB itself lists for the attached catalog; it folds case and shows forms once."""
+        connection = self.connect()
+        self.attach(connection)
+        rows = connection.execute("SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE database_name = 'server' AND function_type = 'table'")
+        return {name for (name,) in rows.fetchall()}
+
+    def reference_listing(self) -> list[str] | None:
+        """The same as `listing` by the reference client; None where there is no client that speaks to the server."""
         if self.server.client is None:
             return None
         venv, *protocol = self.server.client
         command = [f"{venv}/bin/python", str(pathlib.Path(__file__).parent / "reference_client.py"), self.url, self.server.catalog]
         done = subprocess.run(command + [part for part in protocol if part], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, "the reference client failed:\n" + last_lines(done.stderr, 3)
-        return set(done.stdout.split())
+        return sorted(done.stdout.splitlines())
 
-    def declared_functions(self) -> set[str]:
+    def declared_listing(self) -> list[str]:
         """The names that the source of the Rust worker registers, for the generation that no reference client speaks."""
         source = (FOREIGN / "rust/main.rs").read_text()
-        return {f"main.{name}" for name in re.findall(r'F\("(\w+)"', source)}
+        return sorted(f"buffering function main.{name}" for name in re.findall(r'F\("(\w+)"', source))

@@ -76,8 +76,10 @@ pub mod ffi {
         hidden: Vec<bool>,
     }
 
-    /// A schema of a catalog.
+    /// A schema of a catalog; each stands after what it is in.
     struct SchemaEntry {
+        path: String,
+        parent: String,
         name: String,
         comment: String,
     }
@@ -137,8 +139,9 @@ pub mod ffi {
         fn catalog_name(self: &AttachedCatalog) -> String;
         fn server(self: &AttachedCatalog) -> String;
         fn default_schema_name(self: &AttachedCatalog) -> String;
-        fn caching(self: &AttachedCatalog) -> bool;
         fn forget(self: &AttachedCatalog);
+        fn listing_stamp(self: &AttachedCatalog, context: &ClientContext) -> Result<u64>;
+        fn has_changed(self: &AttachedCatalog, context: &ClientContext) -> Result<bool>;
         fn schemas(self: &AttachedCatalog, context: &ClientContext) -> Result<Vec<SchemaEntry>>;
         fn functions(
             self: &AttachedCatalog,
@@ -284,6 +287,7 @@ pub mod ffi {
         fn write_log(context: &ClientContext, level: &str, message: &str);
         fn logs_steps(context: &ClientContext) -> bool;
         fn database_of(context: &ClientContext) -> usize;
+        fn statement_of(context: &ClientContext) -> u64;
         fn setting_u64(context: &ClientContext, name: &str) -> Result<u64>;
         fn setting_text(context: &ClientContext, name: &str) -> Result<String>;
         fn setting_value(context: &ClientContext, name: &str) -> Result<UniquePtr<Value>>;
@@ -515,8 +519,21 @@ impl AttachStatement {
 }
 
 impl AttachedCatalog {
+    fn listing_stamp(&self, context: &ffi::ClientContext) -> Result<u64, Crossing> {
+        logged(self.log(), context, contain(|| self.stamp(context)))
+    }
+
+    fn has_changed(&self, context: &ffi::ClientContext) -> Result<bool, Crossing> {
+        logged(self.log(), context, contain(|| self.changed(context)))
+    }
+
     fn schemas(&self, context: &ffi::ClientContext) -> Result<Vec<ffi::SchemaEntry>, Crossing> {
-        let entry = |(name, comment)| ffi::SchemaEntry { name, comment };
+        let entry = |schema: catalog::SchemaEntry| ffi::SchemaEntry {
+            path: schema.path,
+            parent: schema.parent,
+            name: schema.name,
+            comment: schema.comment,
+        };
         let result = contain(|| Ok(self.list_schemas(context)?.into_iter().map(entry).collect()));
         logged(self.log(), context, result)
     }
@@ -552,7 +569,7 @@ impl AttachedCatalog {
     }
 
     fn catalog_contents(&self, context: &ffi::ClientContext) -> Result<Vec<ffi::TextRow>, Crossing> {
-        contain(|| Ok(text_rows(catalog::contents(context, self)?)))
+        logged(self.log(), context, contain(|| Ok(text_rows(catalog::contents(context, self)?))))
     }
 
     fn setting_type(

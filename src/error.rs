@@ -43,17 +43,23 @@ impl ExceptionClass {
 pub struct Error {
     class: ExceptionClass,
     message: String,
+    outdated: bool,
 }
 
 impl Error {
     /// An error of the given class; the message is one sentence without the class's name.
     pub fn new(class: ExceptionClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into() }
+        Self { class, message: message.into(), outdated: false }
     }
 
     /// The exception that DuckDB will raise.
     pub fn class(&self) -> ExceptionClass {
         self.class
+    }
+
+    /// Whether the server has lost what was agreed with it, as after a restart, so that a new attachment may help.
+    pub fn is_outdated(&self) -> bool {
+        self.outdated
     }
 
     /// The same error with more said about it. An interrupt needs no explanation.
@@ -90,7 +96,7 @@ impl From<vgi_transport::Error> for Error {
             ErrorKind::Remote => ExceptionClass::InvalidInput,
             _ => ExceptionClass::Io,
         };
-        Self::new(class, error.to_string())
+        Self { class, message: error.to_string(), outdated: error.is_outdated() }
     }
 }
 

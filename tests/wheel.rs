@@ -20,6 +20,8 @@ fn main() -> ExitCode {
         Trial::ignorable_test("wheel leaves nothing behind", || python("VGI_PYTHON", "teardown.py")),
         Trial::ignorable_test("wheel records a call and plays it again", || python("VGI_PYTHON", "replay.py")),
         Trial::ignorable_test("wheel sends less after a refusal", || python("VGI_PYTHON", "refused.py")),
+        Trial::ignorable_test("wheel attaches a large catalog", || python("VGI_PYTHON", "large_catalog.py")),
+        Trial::ignorable_test("wheel survives a restart of the server", || python("VGI_PYTHON", "restart.py")),
         Trial::ignorable_test("wheel takes all sizes", || python("VGI_PYTHON", "sizes.py")),
         Trial::ignorable_test("wheel of another version refuses plainly", || {
             python("VGI_PYTHON_OTHER", "other_version.py")
@@ -46,7 +48,8 @@ fn python(variable: &str, script: &str) -> Result<Completion, Failed> {
         worker.url().to_owned().into(),
         footer.duckdb_version.into(),
     ];
-    let output = Command::new(&interpreter).args(arguments).output()?;
+    let binary = worker::binary()?;
+    let output = Command::new(&interpreter).args(arguments).env("VGI_WORKER_BINARY", binary).output()?;
     if output.status.success() {
         return Ok(Completion::Completed);
     }

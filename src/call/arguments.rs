@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use cxx::UniquePtr;
 use vgi_wire::arguments::{self, Argument};
-use vgi_wire::methods::FunctionInfo;
+use vgi_wire::methods::{FunctionInfo, SettingSpec};
 
 use crate::bridge::{SharedType, ffi};
 use crate::convert;
@@ -26,46 +26,76 @@ pub(super) fn encode(
     Ok(arguments::encode_values(positional, named)?)
 }
 
-/// Whether a form of a function takes these arguments, by their number, names and types.
+/// How well a form of a function takes these arguments, by their number, names and types: the less the better; `None` when it does not.
+/// First counts how far the values are from their declarations, then how many arguments are left to their defaults.
 pub(super) fn fit(
     function: &FunctionInfo,
     args: &[UniquePtr<ffi::Value>],
     named: &[(String, UniquePtr<ffi::Value>)],
-) -> bool {
+) -> Option<(usize, usize)> {
     let declared = function.declared_arguments();
     let by_position: Vec<_> = declared.iter().filter(|argument| !argument.named).collect();
     let repeats = by_position.last().is_some_and(|argument| argument.varargs);
     let required = by_position.iter().filter(|argument| !argument.optional && !argument.varargs).count();
-    let known = |name: &str| declared.iter().any(|argument| argument.named && argument.name.eq_ignore_ascii_case(name));
-    args.len() >= required
-        && (args.len() <= by_position.len() || repeats)
-        && named.iter().all(|(name, _)| known(name))
-        && args.iter().enumerate().all(|(index, value)| {
-            let argument = by_position.get(index).or(by_position.last());
-            argument.zip(value.as_ref()).is_some_and(|(argument, value)| family_fits(argument, value))
-        })
+    if args.len() < required || (args.len() > by_position.len() && !repeats) {
+        return None;
+    }
+    let mut distance = 0;
+    for (index, value) in args.iter().enumerate() {
+        distance += family_distance(by_position.get(index).or(by_position.last())?, value.as_ref()?)?;
+    }
+    for (name, value) in named {
+        let argument = declared.iter().find(|argument| argument.named && argument.name.eq_ignore_ascii_case(name))?;
+        distance += family_distance(argument, value.as_ref()?)?;
+    }
+    Some((distance, by_position.len().saturating_sub(args.len())))
 }
 
-/// Whether a value is of the kind that an argument declares: forms are told apart by kinds, not by widths.
-fn family_fits(argument: &Argument, value: &ffi::Value) -> bool {
-    let Some(declared) = &argument.data_type else { return true };
-    let Ok(name) = ffi::type_name(ffi::value_type(value)) else { return false };
+/// A form as messages show it.
+pub(super) fn form(function: &FunctionInfo) -> String {
+    let argument = |argument: Argument| {
+        let declared = argument.data_type.map_or_else(|| "ANY".to_owned(), |declared| declared.to_string());
+        let (name, more) = (argument.name, if argument.varargs { " …" } else { "" });
+        if argument.named { format!("{name} := {declared}") } else { format!("{name} {declared}{more}") }
+    };
+    let arguments: Vec<_> = function.declared_arguments().into_iter().map(argument).collect();
+    format!("{}({})", function.name, arguments.join(", "))
+}
+
+/// How far a value is from what an argument declares; forms are told apart by kinds of values, not by widths.
+fn family_distance(argument: &Argument, value: &ffi::Value) -> Option<usize> {
+    const SAME: Option<usize> = Some(0);
+    const WIDER: Option<usize> = Some(1);
+    const ANY: Option<usize> = Some(2);
+    let Some(declared) = &argument.data_type else { return ANY };
+    let name = ffi::type_name(ffi::value_type(value)).ok()?;
     let base = name.split('(').next().unwrap_or_default();
+    let text = matches!(declared, DataType::Utf8 | DataType::LargeUtf8);
+    let fraction = declared.is_floating() || matches!(declared, DataType::Decimal128(..));
+    let fits = |fits: bool| fits.then_some(0);
     match base {
-        "NULL" | "\"NULL\"" => true,
-        "BOOLEAN" => *declared == DataType::Boolean,
-        "VARCHAR" | "STRING_LITERAL" => matches!(declared, DataType::Utf8 | DataType::LargeUtf8),
-        "DOUBLE" | "FLOAT" | "DECIMAL" => declared.is_floating() || matches!(declared, DataType::Decimal128(..)),
-        _ if name.ends_with(']') => declared.is_nested(),
-        _ if base.ends_with("INT") || base == "INTEGER" || base == "INTEGER_LITERAL" => declared.is_numeric(),
-        _ => !declared.is_numeric() && !matches!(declared, DataType::Utf8 | DataType::LargeUtf8 | DataType::Boolean),
+        "NULL" | "\"NULL\"" => WIDER,
+        _ if name.ends_with(']') => fits(declared.is_nested()),
+        "BOOLEAN" => fits(*declared == DataType::Boolean),
+        "VARCHAR" | "STRING_LITERAL" => fits(text),
+        "DOUBLE" | "FLOAT" | "DECIMAL" => fits(fraction),
+        _ if base.ends_with("INT") || base == "INTEGER" || base == "INTEGER_LITERAL" => {
+            if declared.is_integer() {
+                SAME
+            } else {
+                WIDER.filter(|_| fraction)
+            }
+        }
+        _ => fits(!declared.is_numeric() && !text && *declared != DataType::Boolean),
     }
 }
 
-/// The session's values of the settings that the function reads.
+/// The session's values of the settings that the function reads, in the types that its catalog declares: another catalog may have
+/// declared a setting of the name before.
 pub(super) fn required_settings(
     mut context: Pin<&mut ffi::ClientContext>,
     function: &FunctionInfo,
+    declared: &[SettingSpec],
 ) -> Result<Option<RecordBatch>, Error> {
     let mut columns = Vec::with_capacity(function.required_settings.len());
     for name in &function.required_settings {
@@ -73,7 +103,17 @@ pub(super) fn required_settings(
         let value = value.as_ref().ok_or_else(|| {
             refuse(function, &format!("needs the setting '{name}'; ATTACH the catalog, which declares it, and SET it"))
         })?;
-        columns.push(convert::value_array(context.as_mut(), name, value)?);
+        let Some(spec) = declared.iter().find(|spec| spec.name.eq_ignore_ascii_case(name)) else {
+            columns.push(convert::value_array(context.as_mut(), name, value)?);
+            continue;
+        };
+        let fail = |error: &str| refuse(function, &format!("cannot be given the setting '{name}': {error}"));
+        let types = convert::duckdb_types(context.as_mut(), &Schema::new(vec![spec.field.clone()]), &[])?;
+        let (_, target) = types.first().ok_or_else(|| fail("it has no type"))?;
+        let cast = ffi::cast_value(context.as_mut(), value, target.get()?)
+            .map_err(|error| fail(&convert::exception_text(&error)))?;
+        let cast = cast.as_ref().ok_or_else(|| fail("DuckDB gave no value"))?;
+        columns.push(convert::value_array(context.as_mut(), name, cast)?);
     }
     if columns.is_empty() {
         return Ok(None);

@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
-use bytes::Bytes;
 use cxx::UniquePtr;
 use vgi_transport::{Attachment, Location, Options, attach};
 use vgi_wire::methods::{BindRequest, FunctionInfo, FunctionType};
@@ -79,7 +78,7 @@ impl CallRequest {
         let options = Options { events: Some(Arc::clone(&self.log) as _), ..settings::transport_options(&context)? };
         let options = of_location(&context, &location)?.apply(options);
         let attachment = attach(&location, catalog, &options, &QueryInterrupt(&context))?;
-        self.bind_with(context, &attachment, None)
+        self.bind_renewing(context, &attachment, None)
     }
 
     /// Binds in an attached catalog.
@@ -91,8 +90,30 @@ impl CallRequest {
     ) -> Result<BoundCall, Error> {
         self.check(&context)?;
         let attachment = catalog.attachment(&context, &self.log)?;
-        let handle = transaction.handle(&context, &attachment)?;
-        self.bind_with(context, &attachment, handle)
+        self.bind_renewing(context, &attachment, Some(transaction))
+    }
+
+    /// Binds; at a server that has lost the attachment, attaches anew and does everything again, once: it may have other functions now.
+    fn bind_renewing(
+        &mut self,
+        mut context: Pin<&mut ffi::ClientContext>,
+        attachment: &Arc<Attachment>,
+        transaction: Option<&CatalogTransaction>,
+    ) -> Result<BoundCall, Error> {
+        let had_begun = transaction.is_some_and(CatalogTransaction::has_begun);
+        match self.bind_with(context.as_mut(), attachment, transaction) {
+            Err(error) if error.is_outdated() && had_begun => {
+                Err(error.and(&"the server has lost the transaction; roll it back"))
+            }
+            Err(error) if error.is_outdated() => {
+                if let Some(transaction) = transaction {
+                    transaction.forget();
+                }
+                let renewed = attachment.renewed(&QueryInterrupt(&context))?;
+                self.bind_with(context, &renewed, transaction)
+            }
+            other => other,
+        }
     }
 
     fn check(&self, context: &ffi::ClientContext) -> Result<(), Error> {
@@ -113,12 +134,13 @@ impl CallRequest {
         &mut self,
         mut context: Pin<&mut ffi::ClientContext>,
         attachment: &Arc<Attachment>,
-        transaction_opaque_data: Option<Bytes>,
+        transaction: Option<&CatalogTransaction>,
     ) -> Result<BoundCall, Error> {
+        let transaction = transaction.map(|transaction| transaction.handle(&context, attachment)).transpose()?;
         let fields = convert::exported_fields(context.as_mut(), &self.inputs)?;
         let function = self.find_function(attachment, &context)?;
         let arguments = arguments::encode(context.as_mut(), &function, &self.args, &self.named)?;
-        let settings = arguments::required_settings(context.as_mut(), &function)?;
+        let settings = arguments::required_settings(context.as_mut(), &function, &attachment.reply().settings)?;
         let mut secrets = Secrets::new(attachment);
         secrets.add(context.as_mut(), &function, &function.required_secrets)?;
         let input_schema = Arc::new(Schema::new(fields));
@@ -130,7 +152,7 @@ impl CallRequest {
             settings,
             secrets: secrets.batch()?,
             attach_opaque_data: Some(attachment.opaque_data()),
-            transaction_opaque_data,
+            transaction_opaque_data: transaction.flatten(),
             resolved_secrets_provided: false,
         };
         let mut bound = attachment.bind(&request, &QueryInterrupt(&context))?;
@@ -164,7 +186,7 @@ impl CallRequest {
 
     fn find_function(&self, attachment: &Arc<Attachment>, context: &ffi::ClientContext) -> Result<FunctionInfo, Error> {
         let functions = attachment.functions(self.schema.as_deref(), &self.function, &QueryInterrupt(context))?;
-        let mut buffering: Vec<_> =
+        let buffering: Vec<_> =
             functions.into_iter().filter(|function| function.function_type == FunctionType::TableBuffering).collect();
         let refuse = |class, text: &str| {
             Error::new(class, format!("function '{}' at {} {text}", self.function, attachment.location().as_str()))
@@ -173,16 +195,27 @@ impl CallRequest {
             let text = "is not a buffering function; calling functions of other kinds is not supported yet";
             return Err(refuse(ExceptionClass::NotImplemented, text));
         }
-        if buffering.len() > 1 {
-            buffering.retain(|function| arguments::fit(function, &self.args, &self.named));
+        if let [only] = buffering.as_slice() {
+            return Ok(only.clone());
         }
-        match (buffering.pop(), buffering.is_empty()) {
-            (Some(function), true) => Ok(function),
-            (Some(_), false) => {
-                let text = "has several forms that take these arguments; cast an argument to the type that is meant";
-                Err(refuse(ExceptionClass::Binder, text))
+        let fits = buffering.iter().filter_map(|form| Some((arguments::fit(form, &self.args, &self.named)?, form)));
+        let fits: Vec<_> = fits.collect();
+        let best: Vec<_> = fits.iter().filter(|(fit, _)| fits.iter().all(|(other, _)| fit <= other)).collect();
+        match best.as_slice() {
+            [(_, form)] => Ok((*form).clone()),
+            [] => {
+                let forms: Vec<_> = buffering.iter().map(arguments::form).collect();
+                let text = format!("has several forms, but none that takes these arguments: {}", forms.join(", "));
+                Err(refuse(ExceptionClass::Binder, &text))
             }
-            (None, _) => Err(refuse(ExceptionClass::Binder, "has several forms, but none that takes these arguments")),
+            several => {
+                let forms: Vec<_> = several.iter().map(|(_, form)| arguments::form(form)).collect();
+                let text = format!(
+                    "has several forms that take these arguments: {}; cast an argument to the type that is meant",
+                    forms.join(", ")
+                );
+                Err(refuse(ExceptionClass::Binder, &text))
+            }
         }
     }
 }

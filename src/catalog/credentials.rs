@@ -30,7 +30,7 @@ impl Credentials {
                 format!("there is no secret '{name}' of type vgi; CREATE SECRET {name} (TYPE vgi, TOKEN …) makes it");
             return Err(Error::new(ExceptionClass::Binder, text));
         }
-        Ok(Self::read(secret))
+        Self::read(secret)
     }
 
     /// Puts them into the options of a server's requests.
@@ -43,17 +43,22 @@ impl Credentials {
         }
     }
 
-    fn read(secret: ffi::SecretValues) -> Self {
+    fn read(secret: ffi::SecretValues) -> Result<Self, Error> {
+        let authorizes = |name: &String| name.eq_ignore_ascii_case("authorization");
+        if !secret.token.is_empty() && secret.header_names.iter().any(authorizes) {
+            let text = "the secret has a TOKEN and an Authorization header, which are two ways to authenticate; give one of them";
+            return Err(Error::new(ExceptionClass::Binder, text));
+        }
         let headers = secret.header_names.into_iter().zip(secret.header_values).collect();
         let ca_cert_file = Some(secret.ca_cert_file).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { headers, ca_cert_file, ..Self::token(secret.token) }
+        Ok(Self { headers, ca_cert_file, ..Self::token(secret.token) })
     }
 }
 
 /// Those of the secret whose scope fits the location best; none when there is no such secret.
 pub fn of_location(context: &ffi::ClientContext, location: &Location) -> Result<Credentials, Error> {
     let secret = ffi::find_secret(context, "", location.as_str()).map_err(|error| refused(&error))?;
-    Ok(if secret.found { Credentials::read(secret) } else { Credentials::default() })
+    if secret.found { Credentials::read(secret) } else { Ok(Credentials::default()) }
 }
 
 fn refused(error: &cxx::Exception) -> Error {

@@ -54,7 +54,10 @@ pub enum Role {
 }
 
 impl FunctionList {
-    pub(super) fn new(mut context: Pin<&mut ffi::ClientContext>, functions: Vec<FunctionInfo>) -> Self {
+    pub(super) fn new(
+        mut context: Pin<&mut ffi::ClientContext>,
+        functions: impl Iterator<Item = FunctionInfo>,
+    ) -> Self {
         let mut forms: BTreeMap<String, Vec<FunctionInfo>> = BTreeMap::new();
         for function in functions {
             forms.entry(function.name.to_lowercase()).or_default().push(function);
@@ -72,7 +75,7 @@ impl FunctionList {
     /// Functions that are called without their catalog's name.
     pub(super) fn published(
         context: Pin<&mut ffi::ClientContext>,
-        functions: Vec<FunctionInfo>,
+        functions: impl Iterator<Item = FunctionInfo>,
         prefix: String,
     ) -> Self {
         Self { prefix, ..Self::new(context, functions) }
@@ -111,6 +114,14 @@ fn parameters(mut context: Pin<&mut ffi::ClientContext>, info: &FunctionInfo) ->
         // a buffering function without a declared table parameter takes the table all the same
         parameters
             .insert(0, Parameter { name: "data".to_owned(), role: Role::Table, column_type: None, default: None });
+    }
+    // only the last positional parameters can be left out, and a table cannot
+    let required = |parameter: &Parameter| {
+        parameter.role == Role::Table || (parameter.role == Role::Positional && parameter.default.is_none())
+    };
+    let last = parameters.iter().rposition(required).unwrap_or_default();
+    for parameter in parameters.iter_mut().take(last).filter(|parameter| parameter.role == Role::Positional) {
+        parameter.default = None;
     }
     parameters
 }

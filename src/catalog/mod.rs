@@ -7,7 +7,7 @@ mod options;
 mod overview;
 mod transaction;
 
-pub use attached::{AttachedCatalog, SqlObject};
+pub use attached::{AttachedCatalog, SchemaEntry, SqlObject};
 pub use credentials::{Credentials, of_location};
 pub use listing::{FunctionList, Parameter, Role};
 pub use options::AttachStatement;

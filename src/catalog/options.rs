@@ -18,8 +18,20 @@ use crate::logging::CallLog;
 use crate::settings;
 
 /// Options that are read here; every other one is the catalog's own.
-const KNOWN: [&str; 7] =
-    ["location", "path", "secret", "bearer_token", "cache", "data_version_spec", "implementation_version"];
+const KNOWN: [&str; 8] = [
+    "location",
+    "path",
+    "secret",
+    "bearer_token",
+    "cache",
+    "global_functions",
+    "data_version_spec",
+    "implementation_version",
+];
+
+/// Options of the protocol's C++ client that are about worker processes which it starts; over HTTP there are none, so they mean nothing.
+const MEANINGLESS: [&str; 6] =
+    ["pool", "pool_max", "pool_timeout", "worker_debug", "launcher_idle_timeout", "launcher_state_dir"];
 
 /// The statement's parts, collected one by one.
 pub struct AttachStatement {
@@ -76,7 +88,16 @@ impl AttachStatement {
                 .then(|| self.missing_option(&self.declared(&location, &options, &interrupt).unwrap_or_default()));
             missing.flatten().unwrap_or_else(|| error.into())
         })?;
-        Ok(AttachedCatalog::new(attachment, self.caching()?))
+        let companions = &attachment.reply().required_companions;
+        if !companions.is_empty() {
+            let text = format!(
+                "the catalog requires that {} be attached with it, which this version of vgi cannot do yet",
+                companions.iter().map(|alias| format!("'{alias}'")).collect::<Vec<_>>().join(", ")
+            );
+            return Err(self.refuse(&text));
+        }
+        let (caching, publishing) = (self.switch("cache")?, self.switch("global_functions")?);
+        Ok(AttachedCatalog::new(attachment, caching, publishing))
     }
 
     fn credentials(&self, context: &ffi::ClientContext, location: &Location) -> Result<Credentials, Error> {
@@ -90,11 +111,12 @@ impl AttachStatement {
         }
     }
 
-    fn caching(&self) -> Result<bool, Error> {
-        match self.text("cache").map(|text| text.to_ascii_lowercase()).as_deref() {
+    /// An option that is on unless it is switched off.
+    fn switch(&self, name: &str) -> Result<bool, Error> {
+        match self.text(name).map(|text| text.to_ascii_lowercase()).as_deref() {
             None | Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
-            Some(other) => Err(self.refuse(&format!("the option cache must be true or false, not '{other}'"))),
+            Some(other) => Err(self.refuse(&format!("the option {name} must be true or false, not '{other}'"))),
         }
     }
 
@@ -116,9 +138,17 @@ impl AttachStatement {
         let mut columns: Vec<(Field, ArrayRef)> = Vec::with_capacity(given.len());
         for (name, value) in given {
             let spec = declared.iter().find(|spec| spec.name.eq_ignore_ascii_case(name));
-            let spec = spec.ok_or_else(|| self.unknown_option(name, &declared))?;
+            let Some(spec) = spec else {
+                if MEANINGLESS.contains(&name.as_str()) {
+                    continue;
+                }
+                return Err(self.unknown_option(name, &declared));
+            };
             let value = value.as_ref().ok_or_else(|| self.refuse("an option has no value"))?;
             columns.push(self.option_value(context.as_mut(), spec, value)?);
+        }
+        if columns.is_empty() {
+            return Ok(None);
         }
         let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);

@@ -1,9 +1,7 @@
 //! Overviews for users: what a server offers, and everything that an attached catalog has.
 
-use std::sync::Arc;
-
-use vgi_transport::{Attachment, FunctionKind, Location, catalogs};
-use vgi_wire::methods::FunctionType;
+use vgi_transport::{Attachment, FunctionKind, Interrupt, Location, catalogs};
+use vgi_wire::methods::{FunctionInfo, FunctionType};
 
 use super::attached::AttachedCatalog;
 use super::credentials::of_location;
@@ -30,43 +28,47 @@ pub fn offered(context: &ffi::ClientContext, location: &str) -> Result<Vec<[Stri
 
 /// The rows of `vgi_catalog_contents(name)`: schema, name, kind, description.
 pub fn contents(context: &ffi::ClientContext, catalog: &AttachedCatalog) -> Result<Vec<[String; 4]>, Error> {
-    let attachment = catalog.attachment(context, &Arc::default())?;
+    // when the server is asked anew for every statement, this is one
+    catalog.stamp(context)?;
+    catalog.ask(context, |attachment| rows(attachment, &QueryInterrupt(context)))
+}
+
+fn rows(attachment: &Attachment, interrupt: &dyn Interrupt) -> Result<Vec<[String; 4]>, vgi_transport::Error> {
     let mut rows = Vec::new();
-    for (schema, _) in catalog.list_schemas(context)? {
-        let path = super::attached::path(&schema);
-        let mut add =
-            |name: String, kind: &str, comment: String| rows.push([schema.clone(), name, kind.to_owned(), comment]);
-        functions(context, &attachment, &path, &mut add)?;
-        for (name, comment) in attachment.list_tables(&path, &QueryInterrupt(context))? {
-            add(name, "table", comment.unwrap_or_default());
+    for schema in attachment.schemas(interrupt)?.iter() {
+        let path = &schema.path;
+        let mut add = |name: &str, kind: &str, comment: &str| {
+            rows.push([path.join("."), name.to_owned(), kind.to_owned(), comment.to_owned()]);
+        };
+        for kind in FunctionKind::ALL {
+            for function in &attachment.list_functions(path, kind, interrupt)?.functions {
+                add(&function.name, kind_of(function), &function.description);
+            }
         }
-        for view in attachment.list_views(&path, &QueryInterrupt(context))? {
-            add(view.name, "view", view.comment.unwrap_or_default());
+        for (kind, objects) in
+            [("table", attachment.list_tables(path, interrupt)?), ("index", attachment.list_indexes(path, interrupt)?)]
+        {
+            for object in objects.iter() {
+                add(&object.name, kind, object.comment.as_deref().unwrap_or_default());
+            }
         }
-        for item in attachment.list_macros(&path, &QueryInterrupt(context))? {
-            add(item.name, if item.table { "table macro" } else { "macro" }, item.comment.unwrap_or_default());
+        for view in attachment.list_views(path, interrupt)?.iter() {
+            add(&view.name, "view", view.comment.as_deref().unwrap_or_default());
+        }
+        for item in attachment.list_macros(path, interrupt)?.iter() {
+            let kind = if item.table { "table macro" } else { "macro" };
+            add(&item.name, kind, item.comment.as_deref().unwrap_or_default());
         }
     }
     Ok(rows)
 }
 
-fn functions(
-    context: &ffi::ClientContext,
-    attachment: &Arc<Attachment>,
-    path: &[String],
-    add: &mut impl FnMut(String, &str, String),
-) -> Result<(), Error> {
-    for kind in [FunctionKind::Table, FunctionKind::Scalar, FunctionKind::Aggregate] {
-        for function in attachment.list_functions(path, kind, &QueryInterrupt(context))? {
-            let kind = match function.function_type {
-                FunctionType::TableBuffering => "buffering function",
-                FunctionType::Table => "table function",
-                FunctionType::Scalar => "scalar function",
-                FunctionType::Aggregate => "aggregate function",
-                FunctionType::Other => "function",
-            };
-            add(function.name, kind, function.description);
-        }
+fn kind_of(function: &FunctionInfo) -> &'static str {
+    match function.function_type {
+        FunctionType::TableBuffering => "buffering function",
+        FunctionType::Table => "table function",
+        FunctionType::Scalar => "scalar function",
+        FunctionType::Aggregate => "aggregate function",
+        FunctionType::Other => "function",
     }
-    Ok(())
 }

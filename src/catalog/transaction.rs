@@ -32,6 +32,17 @@ impl CatalogTransaction {
         Ok(handle)
     }
 
+    /// Whether the server knows of it.
+    pub fn has_begun(&self) -> bool {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.as_ref().is_some_and(|transaction| transaction.handle().is_some())
+    }
+
+    /// Gives up what has begun, so that it can begin anew.
+    pub fn forget(&self) {
+        drop(self.begun.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Commits what has begun. What is dropped without it is rolled back.
     pub fn commit_begun(&self, context: &ffi::ClientContext) -> Result<(), Error> {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -56,7 +56,7 @@ fn end(child: &mut Child) {
 }
 
 /// The worker stands next to the directory of the test executable.
-fn binary() -> Result<PathBuf, String> {
+pub fn binary() -> Result<PathBuf, String> {
     let test = std::env::current_exe().map_err(|error| error.to_string())?;
     let directory = test.parent().and_then(|deps| deps.parent()).ok_or("the test executable has no directory")?;
     let binary = directory.join(format!("vgi-worker{}", std::env::consts::EXE_SUFFIX));

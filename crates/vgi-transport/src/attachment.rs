@@ -1,20 +1,19 @@
 //! A caller's hold on an attached catalog.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use vgi_wire::generation::Dialect;
-use vgi_wire::methods::{AttachReply, AttachRequest, BindReply, BindRequest, Method, request_body};
+use vgi_wire::methods::{AttachReply, AttachRequest, BindReply, BindRequest, FunctionInfo, Method, request_body};
 
 use crate::capabilities::Capabilities;
-use crate::contact::refuses_version;
-use crate::error::{Error, Phase};
+use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::interrupt::Interrupt;
 use crate::location::Location;
 use crate::options::Options;
 use crate::peer::Peer;
-use crate::runtime;
+use crate::runtime::{self, lock};
 use crate::session::{self, Key, Session};
 
 /// A catalog of a server, with the caller's options.
@@ -94,20 +93,12 @@ impl Attachment {
         self.peer.capabilities()
     }
 
-    /// Binds a function. The request's attach data are those of the attachment, whatever it holds. When the server does not know them any
-    /// more, or has changed its version, the catalog is attached anew and the bind repeated, once: a bind changes nothing on the server.
-    /// The result's attachment is then the new one.
+    /// Binds a function. The request's attach data are those of the attachment, whatever it holds.
     ///
     /// # Errors
-    /// The server's refusal, or why it cannot be asked.
+    /// The server's refusal, or why it cannot be asked. One that [is outdated](Error::is_outdated) means that everything that is known of
+    /// the function may have changed.
     pub fn bind(self: &Arc<Self>, request: &BindRequest, interrupt: &dyn Interrupt) -> Result<Bound, Error> {
-        match self.bind_once(request, interrupt) {
-            Err(error) if is_outdated(&error) => self.renewed(interrupt)?.bind_once(request, interrupt),
-            other => other,
-        }
-    }
-
-    fn bind_once(self: &Arc<Self>, request: &BindRequest, interrupt: &dyn Interrupt) -> Result<Bound, Error> {
         let scope = self.peer.scope(Phase::Bind).for_function(request.function_name.as_str());
         let request = BindRequest { attach_opaque_data: Some(self.opaque_data()), ..request.clone() };
         let dialect = self.dialect();
@@ -118,18 +109,71 @@ impl Attachment {
         let reply = BindReply::from_reply(&reply).map_err(|error| scope.error(error))?;
         Ok(Bound {
             attachment: Arc::clone(self),
-            function_name: request.function_name,
-            schema_path: request.schema_path,
-            transaction: request.transaction_opaque_data,
+            function_name: request.function_name.clone(),
+            schema_path: request.schema_path.clone(),
+            transaction: request.transaction_opaque_data.clone(),
+            declared: self.known_functions(&request.schema_path, &request.function_name),
             bind_call,
             reply,
+            request: Arc::new(request),
+            successor: Arc::default(),
         })
     }
 
-    /// The attachment that takes the place of this one.
-    pub(crate) fn renewed(&self, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
+    /// The attachment that takes the place of this one when the server does not know it any more.
+    ///
+    /// # Errors
+    /// Those of [`attach`].
+    pub fn renewed(&self, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
+        self.session.lose();
         self.forget();
         attach_with(&self.location, &self.session.request, &self.options, interrupt)
+    }
+
+    /// Does something in the attachment. When the server does not know it any more, or has changed its version, the catalog is attached
+    /// anew and it is done again, once.
+    ///
+    /// # Errors
+    /// Those of the work, and of [`attach`].
+    pub fn renewing<T>(
+        self: &Arc<Self>,
+        interrupt: &dyn Interrupt,
+        work: impl Fn(&Arc<Self>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match work(self) {
+            Err(error) if error.is_outdated() => work(&self.renewed(interrupt)?),
+            other => other,
+        }
+    }
+
+    /// Asks whether the catalog has changed, and forgets what was listed if it has. A catalog that promised not to change is only asked
+    /// `anyway`, which shows whether the server still knows the attachment.
+    ///
+    /// # Errors
+    /// One that [is outdated](Error::is_outdated) when the server does not know the attachment any more; or why it cannot be asked.
+    pub fn check_version(&self, anyway: bool, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        if self.session.reply.catalog_version_frozen && !anyway {
+            return Ok(());
+        }
+        self.session.check_version(&self.peer, interrupt)
+    }
+
+    /// The caller has attached the catalog, and will [`leave`](Self::leave) it.
+    pub fn hold(&self) {
+        self.session.hold();
+    }
+
+    /// Whether both are one attachment to the server.
+    pub fn shares(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.session, &other.session)
+    }
+
+    /// The caller leaves the catalog. The server hears of it, in the background, when nobody else holds the attachment and the last
+    /// execution is destroyed.
+    pub fn leave(&self) {
+        if self.session.leave() {
+            self.forget();
+        }
     }
 
     /// Forgets what the server agreed to and listed: the next [`attach`] of this catalog asks anew.
@@ -166,18 +210,6 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// Whether the server has lost or changed what was agreed with it, as after a restart.
-pub(crate) fn is_outdated(error: &Error) -> bool {
-    error.remote().is_some_and(|remote| {
-        refuses_version(remote)
-            || remote.kind.as_deref() == Some("protocol_not_supported")
-            || matches!(
-                remote.exception_type.as_deref(),
-                Some("OpaqueDataNotRecognizedError" | "OpaqueDataRejectedError")
-            )
-    })
-}
-
 /// A bound function: what every later request of the call repeats.
 #[derive(Clone, Debug)]
 pub struct Bound {
@@ -193,4 +225,65 @@ pub struct Bound {
     pub bind_call: Bytes,
     /// The server's answer.
     pub reply: BindReply,
+    /// What the server said of the function, as far as it was listed.
+    declared: Vec<FunctionInfo>,
+    request: Arc<BindRequest>,
+    /// What took the place of this one after the server had lost its attachment.
+    successor: Arc<Mutex<Option<Arc<Self>>>>,
+}
+
+impl Bound {
+    /// The bind that is valid now, as far as is known.
+    pub(crate) fn latest(self: Arc<Self>) -> Arc<Self> {
+        let mut latest = self;
+        loop {
+            let successor = lock(&latest.successor).clone();
+            match successor {
+                Some(successor) => latest = successor,
+                None => return latest,
+            }
+        }
+    }
+
+    /// Binds again after the server has lost the attachment. A plan was made for this bind, so the function must be the same as before.
+    pub(crate) fn again(&self, lost: &Error, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
+        let scope = self.attachment.peer.scope(Phase::Bind).for_function(self.function_name.as_str());
+        let refuse = |text: &str| {
+            let message = format!("{text}; run the statement again (the server said: {})", lost.message());
+            scope.error(Fault::new(ErrorKind::Changed, message))
+        };
+        if self.transaction.is_some() {
+            return Err(refuse("the server has lost the catalog's transaction"));
+        }
+        let attachment = self.attachment.renewed(interrupt)?;
+        let schema = self.schema_path.join(".");
+        let same = |one: &FunctionInfo, other: &FunctionInfo| behaviour(one) == behaviour(other);
+        let declared = attachment.functions(
+            Some(schema.as_str()).filter(|name| !name.is_empty()),
+            &self.function_name,
+            interrupt,
+        )?;
+        let unchanged = declared.len() == self.declared.len()
+            && declared.iter().zip(&self.declared).all(|(now, before)| same(now, before));
+        if !self.declared.is_empty() && !unchanged {
+            return Err(refuse("the function has changed at the server since the statement was planned"));
+        }
+        let bound = Arc::new(attachment.bind(&self.request, interrupt)?);
+        if bound.reply.output_schema != self.reply.output_schema || !bound.reply.secret_lookups.is_empty() {
+            return Err(refuse("the function's output has changed at the server since the statement was planned"));
+        }
+        *lock(&self.successor) = Some(Arc::clone(&bound));
+        Ok(bound)
+    }
+}
+
+/// A declaration without what is only for people.
+fn behaviour(function: &FunctionInfo) -> FunctionInfo {
+    FunctionInfo {
+        description: String::new(),
+        comment: None,
+        examples: Vec::new(),
+        categories: Vec::new(),
+        ..function.clone()
+    }
 }

@@ -1,17 +1,22 @@
 //! What a server and an attached catalog offer, for listings.
+//!
+//! A server that offers `catalog_contents` is asked for everything at once; any other, and one that fails at it, schema by schema.
 
 use std::sync::Arc;
 
-use vgi_wire::methods::{CatalogInfo, FunctionInfo, Method, SchemaInfo, SqlInfo, item_name};
+use bytes::Bytes;
+use vgi_wire::methods::{
+    CatalogContents, CatalogInfo, FunctionInfo, Method, ObjectInfo, SchemaInfo, SqlInfo, catalog_contents_body,
+    contents_body, items, schemas_body,
+};
 
 use crate::attachment::Attachment;
 use crate::contact::contact;
-use crate::error::{Error, Phase};
+use crate::error::{Error, ErrorKind, Phase, Scope};
 use crate::interrupt::Interrupt;
+use crate::listings::{FunctionKind, Listing};
 use crate::location::Location;
-use crate::lookup::KIND;
 use crate::options::Options;
-use crate::runtime::lock;
 use crate::session::fetch_catalogs;
 
 /// The catalogs of a server. Needs no attachment.
@@ -23,32 +28,15 @@ pub fn catalogs(location: &Location, options: &Options, interrupt: &dyn Interrup
     fetch_catalogs(&peer, &dialect, interrupt)
 }
 
-/// Kinds of functions that the protocol lists apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FunctionKind {
-    /// Those that give a table; buffering ones are among them.
-    Table,
-    /// Those that give a value for each row.
-    Scalar,
-    /// Those that give a value for many rows.
-    Aggregate,
-}
-
-impl FunctionKind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Table => KIND,
-            Self::Scalar => "SCALAR_FUNCTION",
-            Self::Aggregate => "AGGREGATE_FUNCTION",
-        }
-    }
-}
-
 impl Attachment {
     /// Forgets what the server listed: it is asked again when it is needed.
     pub fn forget_listings(&self) {
-        lock(&self.session.listings).clear();
-        *lock(&self.session.schemas) = None;
+        self.session.listings.forget();
+    }
+
+    /// A number that is another one as soon as a listing that was read before may not be true any more.
+    pub fn listing_stamp(&self) -> u64 {
+        self.session.listings.stamp()
     }
 
     /// The catalog's schemas; fetched once per attachment.
@@ -56,11 +44,13 @@ impl Attachment {
     /// # Errors
     /// The server's refusal, or why it cannot be asked.
     pub fn schemas(&self, interrupt: &dyn Interrupt) -> Result<Arc<Vec<SchemaInfo>>, Error> {
-        if let Some(schemas) = lock(&self.session.schemas).clone() {
+        let scope = self.peer.scope(Phase::Discover);
+        self.load_all(&scope, interrupt)?;
+        if let Some(schemas) = self.session.listings.find(|known| known.schemas.clone()) {
             return Ok(schemas);
         }
-        let schemas = Arc::new(self.fetch_schemas(&self.peer.scope(Phase::Discover), interrupt)?);
-        *lock(&self.session.schemas) = Some(Arc::clone(&schemas));
+        let schemas = Arc::new(self.fetch_schemas(&scope, interrupt)?);
+        self.session.listings.keep(|known| known.schemas = Some(Arc::clone(&schemas)));
         Ok(schemas)
     }
 
@@ -73,54 +63,156 @@ impl Attachment {
         path: &[String],
         kind: FunctionKind,
         interrupt: &dyn Interrupt,
-    ) -> Result<Vec<FunctionInfo>, Error> {
-        let listing = match self.session.cached(path, kind.name()) {
-            Some(listing) => listing,
-            None => self.fetch_listing(path, kind.name(), &self.peer.scope(Phase::Discover), interrupt)?,
-        };
-        Ok(listing.functions.clone())
+    ) -> Result<Arc<Listing>, Error> {
+        self.listing(path, kind, &self.peer.scope(Phase::Discover), interrupt)
     }
 
-    /// The views of a schema.
+    pub(crate) fn listing(
+        &self,
+        path: &[String],
+        kind: FunctionKind,
+        scope: &Scope,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Arc<Listing>, Error> {
+        self.load_all(scope, interrupt)?;
+        let place = (path.to_vec(), kind);
+        if let Some(listing) = self.session.listings.find(|known| known.functions.get(&place).cloned()) {
+            return Ok(listing);
+        }
+        let items = self.contents(Method::SchemaFunctions, path, Some(kind.name()), scope, interrupt)?;
+        let total = items.len();
+        // one entry of a newer kind must not hide the others
+        let functions: Vec<_> = items.into_iter().filter_map(|item| FunctionInfo::from_blob(item).ok()).collect();
+        let listing = Arc::new(Listing { unreadable: total - functions.len(), functions });
+        self.session.listings.keep(|known| drop(known.functions.insert(place, Arc::clone(&listing))));
+        Ok(listing)
+    }
+
+    /// The views of a schema; fetched once per attachment.
     ///
     /// # Errors
     /// The server's refusal, or why it cannot be asked.
-    pub fn list_views(&self, path: &[String], interrupt: &dyn Interrupt) -> Result<Vec<SqlInfo>, Error> {
-        self.list_sql(Method::SchemaViews, path, None, interrupt)
+    pub fn list_views(&self, path: &[String], interrupt: &dyn Interrupt) -> Result<Arc<Vec<SqlInfo>>, Error> {
+        let scope = self.peer.scope(Phase::Discover);
+        self.load_all(&scope, interrupt)?;
+        if let Some(views) = self.session.listings.find(|known| known.views.get(path).cloned()) {
+            return Ok(views);
+        }
+        let views = self.contents(Method::SchemaViews, path, None, &scope, interrupt)?;
+        let views = Arc::new(readable(views, SqlInfo::from_blob));
+        self.session.listings.keep(|known| drop(known.views.insert(path.to_vec(), Arc::clone(&views))));
+        Ok(views)
     }
 
-    /// The macros of a schema, scalar and table ones.
+    /// The macros of a schema, scalar and table ones; fetched once per attachment.
     ///
     /// # Errors
     /// The server's refusal, or why it cannot be asked.
-    pub fn list_macros(&self, path: &[String], interrupt: &dyn Interrupt) -> Result<Vec<SqlInfo>, Error> {
-        let mut macros = self.list_sql(Method::SchemaMacros, path, Some("SCALAR_MACRO"), interrupt)?;
-        macros.extend(self.list_sql(Method::SchemaMacros, path, Some("TABLE_MACRO"), interrupt)?);
+    pub fn list_macros(&self, path: &[String], interrupt: &dyn Interrupt) -> Result<Arc<Vec<SqlInfo>>, Error> {
+        let scope = self.peer.scope(Phase::Discover);
+        self.load_all(&scope, interrupt)?;
+        if let Some(macros) = self.session.listings.find(|known| known.macros.get(path).cloned()) {
+            return Ok(macros);
+        }
+        let mut macros = self.contents(Method::SchemaMacros, path, Some("SCALAR_MACRO"), &scope, interrupt)?;
+        macros.extend(self.contents(Method::SchemaMacros, path, Some("TABLE_MACRO"), &scope, interrupt)?);
+        let macros = Arc::new(readable(macros, SqlInfo::from_blob));
+        self.session.listings.keep(|known| drop(known.macros.insert(path.to_vec(), Arc::clone(&macros))));
         Ok(macros)
     }
 
-    /// Names and comments of the tables of a schema.
+    /// The tables of a schema; fetched once per attachment.
     ///
     /// # Errors
     /// The server's refusal, or why it cannot be asked.
-    pub fn list_tables(
-        &self,
-        path: &[String],
-        interrupt: &dyn Interrupt,
-    ) -> Result<Vec<(String, Option<String>)>, Error> {
-        let items = self.contents(Method::SchemaTables, path, None, &self.peer.scope(Phase::Discover), interrupt)?;
-        Ok(items.into_iter().filter_map(|item| item_name(item).ok()).collect())
+    pub fn list_tables(&self, path: &[String], interrupt: &dyn Interrupt) -> Result<Arc<Vec<ObjectInfo>>, Error> {
+        let scope = self.peer.scope(Phase::Discover);
+        self.load_all(&scope, interrupt)?;
+        if let Some(tables) = self.session.listings.find(|known| known.tables.get(path).cloned()) {
+            return Ok(tables);
+        }
+        let tables = self.contents(Method::SchemaTables, path, None, &scope, interrupt)?;
+        let tables = Arc::new(readable(tables, ObjectInfo::from_blob));
+        self.session.listings.keep(|known| drop(known.tables.insert(path.to_vec(), Arc::clone(&tables))));
+        Ok(tables)
     }
 
-    fn list_sql(
+    /// The indexes of a schema; fetched once per attachment. A server that cannot list them has none.
+    ///
+    /// # Errors
+    /// Why the server cannot be asked.
+    pub fn list_indexes(&self, path: &[String], interrupt: &dyn Interrupt) -> Result<Arc<Vec<ObjectInfo>>, Error> {
+        let scope = self.peer.scope(Phase::Discover);
+        self.load_all(&scope, interrupt)?;
+        if let Some(indexes) = self.session.listings.find(|known| known.indexes.get(path).cloned()) {
+            return Ok(indexes);
+        }
+        let indexes = match self.contents(Method::SchemaIndexes, path, None, &scope, interrupt) {
+            Err(error) if error.kind() == ErrorKind::Remote && !error.is_outdated() => Vec::new(),
+            other => other?,
+        };
+        let indexes = Arc::new(readable(indexes, ObjectInfo::from_blob));
+        self.session.listings.keep(|known| drop(known.indexes.insert(path.to_vec(), Arc::clone(&indexes))));
+        Ok(indexes)
+    }
+
+    /// Asks for everything at once, where the server can be asked so and nothing is known yet.
+    pub(crate) fn load_all(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        let listings = &self.session.listings;
+        if !self.session.reply.supports_catalog_contents || listings.complete() || !listings.at_once() {
+            return Ok(());
+        }
+        match self.fetch_all(scope, interrupt).map(|contents| listings.keep_all(contents)) {
+            Ok(true) => Ok(()),
+            Err(error) if error.is_outdated() || !says_it_cannot(&error) => Err(error),
+            failed => {
+                tracing::warn!(error = ?failed.err(), "catalog_contents cannot be used; the schemas are listed one by one");
+                listings.piecemeal();
+                Ok(())
+            }
+        }
+    }
+
+    fn fetch_all(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<CatalogContents, Error> {
+        let dialect = self.dialect();
+        let etag = self.session.listings.etag();
+        let body = catalog_contents_body(dialect, &self.opaque_data(), etag.as_deref());
+        let body = body.map_err(|error| scope.error(error))?;
+        let reply = self.peer.call(scope, &dialect.path(Method::CatalogContents), body, interrupt)?;
+        CatalogContents::from_reply(&reply).map_err(|error| scope.error(error))
+    }
+
+    /// The records of one listing of a schema.
+    fn contents(
         &self,
         method: Method,
         path: &[String],
         kind: Option<&str>,
+        scope: &Scope,
         interrupt: &dyn Interrupt,
-    ) -> Result<Vec<SqlInfo>, Error> {
-        let items = self.contents(method, path, kind, &self.peer.scope(Phase::Discover), interrupt)?;
-        // one entry of a newer kind must not hide the others
-        Ok(items.into_iter().filter_map(|item| SqlInfo::from_blob(item).ok()).collect())
+    ) -> Result<Vec<Bytes>, Error> {
+        let dialect = self.dialect();
+        let body = contents_body(dialect, method, &self.opaque_data(), path, kind, None);
+        let reply =
+            self.peer.call(scope, &dialect.path(method), body.map_err(|error| scope.error(error))?, interrupt)?;
+        items(&reply).map_err(|error| scope.error(error))
     }
+
+    fn fetch_schemas(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<Vec<SchemaInfo>, Error> {
+        let dialect = self.dialect();
+        let body = schemas_body(dialect, &self.opaque_data(), None).map_err(|error| scope.error(error))?;
+        let reply = self.peer.call(scope, &dialect.path(Method::CatalogSchemas), body, interrupt)?;
+        Ok(readable(items(&reply).map_err(|error| scope.error(error))?, SchemaInfo::from_blob))
+    }
+}
+
+/// Whether a failure is one of this request alone, so that others may work.
+fn says_it_cannot(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Remote | ErrorKind::Protocol | ErrorKind::Limit)
+        || (error.kind() == ErrorKind::Http && error.status().is_some_and(|status| (400..500).contains(&status)))
+}
+
+/// One entry of a newer kind must not hide the others.
+fn readable<T, E>(items: Vec<Bytes>, read: impl Fn(Bytes) -> Result<T, E>) -> Vec<T> {
+    items.into_iter().filter_map(|item| read(item).ok()).collect()
 }

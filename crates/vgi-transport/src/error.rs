@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use vgi_wire::{RemoteError, WireError};
 
+use crate::contact::refuses_version;
+
 /// What went wrong; decides how a caller reports the error and whether it makes sense to act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -29,6 +31,8 @@ pub enum ErrorKind {
     Unauthorized,
     /// There is no such catalog, schema or function.
     NotFound,
+    /// The server is not the one that the statement was planned with.
+    Changed,
     /// The server's code reports an error.
     Remote,
     /// A reply or request passes a limit.
@@ -189,6 +193,19 @@ impl Error {
             Some(remote) => remote.to_string(),
             None => self.0.fault.message.clone(),
         }
+    }
+
+    /// Whether the server has lost or changed what was agreed with it, as after a restart:
+    /// [`Attachment::renewed`](crate::Attachment::renewed) helps.
+    pub fn is_outdated(&self) -> bool {
+        self.remote().is_some_and(|remote| {
+            refuses_version(remote)
+                || remote.kind.as_deref() == Some("protocol_not_supported")
+                || matches!(
+                    remote.exception_type.as_deref(),
+                    Some("OpaqueDataNotRecognizedError" | "OpaqueDataRejectedError")
+                )
+        })
     }
 
     /// Names the function that the failed step was for.

@@ -26,6 +26,7 @@ use crate::peer::Peer;
 use crate::pending::Pending;
 use crate::retry::Repeat;
 use crate::runtime::{self, lock};
+use crate::session::InUse;
 use crate::stream::FinalizeStream;
 
 /// What is wanted of the output; the same for every stream of an execution.
@@ -59,22 +60,35 @@ pub struct Execution {
     cancels: Mutex<Vec<JoinHandle<()>>>,
     /// What the requests of all chunks have in common.
     process_template: OnceLock<ProcessTemplate>,
+    in_use: Option<InUse>,
 }
 
 impl Execution {
-    /// Starts an execution: the primary init.
+    /// Starts an execution: the primary init. When the server has lost the attachment since the bind, it is attached anew and the function
+    /// bound again, once; it must be the same as before.
     ///
     /// # Errors
-    /// The server's refusal, or why it cannot be asked.
+    /// The server's refusal, or why it cannot be asked; [`ErrorKind::Changed`](crate::ErrorKind::Changed) when the function is not the one
+    /// that was bound.
     pub fn start(bound: Arc<Bound>, options: InitOptions, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
+        let bound = bound.latest();
+        match Self::start_once(Arc::clone(&bound), options.clone(), interrupt) {
+            Err(error) if error.is_outdated() => Self::start_once(bound.again(&error, interrupt)?, options, interrupt),
+            other => other,
+        }
+    }
+
+    fn start_once(bound: Arc<Bound>, options: InitOptions, interrupt: &dyn Interrupt) -> Result<Arc<Self>, Error> {
         let peer = &bound.attachment.peer;
         let peer = options.events.as_ref().map_or_else(|| peer.clone(), |events| peer.with_events(Arc::clone(events)));
         let scope = peer.scope(Phase::Init).for_function(bound.function_name.as_str());
         let request = init_request(&bound, &options);
         let flight = start_init(&peer, bound.attachment.dialect(), &scope, &request)?;
         let body = peer.body(&scope, flight, interrupt)?;
+        let in_use = Some(InUse::new(&bound.attachment.session));
         let hold = |header| Self {
             header,
+            in_use,
             bound,
             peer: peer.clone(),
             options,
@@ -216,6 +230,7 @@ impl Drop for Execution {
     fn drop(&mut self) {
         let cancels = std::mem::take(&mut *lock(&self.cancels));
         let Ok(request) = self.destructor() else { return };
+        let in_use = self.in_use.take();
         let task = background::detach(async move {
             for cancel in cancels {
                 if cancel.await.is_err() {
@@ -223,6 +238,8 @@ impl Drop for Execution {
                 }
             }
             best_effort(request).await;
+            // the server may hear of a detach after the destructor
+            drop(in_use);
         });
         drop(task);
     }

@@ -1,36 +1,19 @@
 //! Which functions a schema has. The protocol has no lookup of a single function, so listings are fetched and kept.
 
-use std::sync::Arc;
+use vgi_wire::methods::FunctionInfo;
 
-use bytes::Bytes;
-use vgi_wire::methods::{FunctionInfo, Method, SchemaInfo, contents_body, items, schemas_body};
-
-use crate::attachment::{Attachment, is_outdated};
+use crate::attachment::Attachment;
 use crate::error::{Error, ErrorKind, Fault, Phase, Scope};
 use crate::interrupt::Interrupt;
+use crate::listings::{FunctionKind, Listing};
 use crate::near::near;
-use crate::runtime::lock;
 
 /// Buffering functions are listed among the table functions.
-pub(crate) const KIND: &str = "TABLE_FUNCTION";
+const KIND: FunctionKind = FunctionKind::Table;
 /// How many other schemas are searched for a function that is not where it was looked for.
 const SEARCHED_SCHEMAS: usize = 16;
 /// How many names a message lists.
 const LISTED_NAMES: usize = 20;
-
-/// The functions of one schema.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    pub(crate) functions: Vec<FunctionInfo>,
-    /// Entries that could not be read.
-    unreadable: usize,
-}
-
-impl Listing {
-    fn named(&self, name: &str) -> Vec<FunctionInfo> {
-        self.functions.iter().filter(|function| function.name == name).cloned().collect()
-    }
-}
 
 impl Attachment {
     /// The functions of that name in a schema (dotted when nested; the catalog's default schema when `None`). Usually one; overloads are
@@ -44,29 +27,19 @@ impl Attachment {
         name: &str,
         interrupt: &dyn Interrupt,
     ) -> Result<Vec<FunctionInfo>, Error> {
-        match self.functions_once(schema, name, interrupt) {
-            Err(error) if is_outdated(&error) => self.renewed(interrupt)?.functions_once(schema, name, interrupt),
-            other => other,
-        }
-    }
-
-    fn functions_once(
-        &self,
-        schema: Option<&str>,
-        name: &str,
-        interrupt: &dyn Interrupt,
-    ) -> Result<Vec<FunctionInfo>, Error> {
         let schema = schema.unwrap_or(self.default_schema());
-        let path: Vec<String> = schema.split('.').map(str::to_owned).collect();
+        let path = self.path_of(schema);
         let scope = self.peer.scope(Phase::Discover).for_function(name);
-        let cached = self.session.cached(&path, KIND);
-        let found = cached.map(|listing| listing.named(name)).unwrap_or_default();
+        let found = self.known_functions(&path, name);
         if !found.is_empty() {
             return Ok(found);
         }
-        let listing = match self.fetch_listing(&path, KIND, &scope, interrupt) {
+        if self.session.listings.find(|known| known.functions.get(&(path.clone(), KIND)).cloned()).is_some() {
+            self.forget_listings();
+        }
+        let listing = match self.listing(&path, KIND, &scope, interrupt) {
             Ok(listing) => listing,
-            Err(error) if error.kind() == ErrorKind::Remote && !is_outdated(&error) => {
+            Err(error) if error.kind() == ErrorKind::Remote && !error.is_outdated() => {
                 return Err(self.unknown_schema(schema, &path, &scope, interrupt).unwrap_or(error));
             }
             Err(error) => return Err(error),
@@ -75,54 +48,27 @@ impl Attachment {
         if found.is_empty() { Err(self.not_found(schema, &path, name, &listing, &scope, interrupt)) } else { Ok(found) }
     }
 
-    /// Fetches a listing and keeps it.
-    pub(crate) fn fetch_listing(
-        &self,
-        path: &[String],
-        kind: &'static str,
-        scope: &Scope,
-        interrupt: &dyn Interrupt,
-    ) -> Result<Arc<Listing>, Error> {
-        let items = self.contents(Method::SchemaFunctions, path, Some(kind), scope, interrupt)?;
-        let total = items.len();
-        // one entry of a newer kind must not hide the others
-        let functions: Vec<_> = items.into_iter().filter_map(|item| FunctionInfo::from_blob(item).ok()).collect();
-        let listing = Arc::new(Listing { unreadable: total - functions.len(), functions });
-        lock(&self.session.listings).insert((path.to_vec(), kind), Arc::clone(&listing));
-        Ok(listing)
+    /// Those of that name that were listed before.
+    pub(crate) fn known_functions(&self, path: &[String], name: &str) -> Vec<FunctionInfo> {
+        let place = (path.to_vec(), KIND);
+        let listing = self.session.listings.find(|known| known.functions.get(&place).cloned());
+        listing.map(|listing| listing.named(name)).unwrap_or_default()
     }
 
-    /// The records of one listing of a schema.
-    pub(crate) fn contents(
-        &self,
-        method: Method,
-        path: &[String],
-        kind: Option<&str>,
-        scope: &Scope,
-        interrupt: &dyn Interrupt,
-    ) -> Result<Vec<Bytes>, Error> {
-        let dialect = self.dialect();
-        let body = contents_body(dialect, method, &self.opaque_data(), path, kind, None);
-        let reply =
-            self.peer.call(scope, &dialect.path(method), body.map_err(|error| scope.error(error))?, interrupt)?;
-        items(&reply).map_err(|error| scope.error(error))
+    /// The path of a schema by its dotted name, in which a part may have dots of its own.
+    pub fn path_of(&self, schema: &str) -> Vec<String> {
+        let known = self.session.listings.find(|known| known.schemas.clone()).unwrap_or_default();
+        let path = known.iter().map(|info| &info.path).find(|path| path.join(".") == schema);
+        path.cloned().unwrap_or_else(|| schema.split('.').map(str::to_owned).collect())
     }
 
-    pub(crate) fn fetch_schemas(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<Vec<SchemaInfo>, Error> {
-        let dialect = self.dialect();
-        let body = schemas_body(dialect, &self.opaque_data(), None).map_err(|error| scope.error(error))?;
-        let reply = self.peer.call(scope, &dialect.path(Method::CatalogSchemas), body, interrupt)?;
-        let items = items(&reply).map_err(|error| scope.error(error))?;
-        Ok(items.into_iter().filter_map(|item| SchemaInfo::from_blob(item).ok()).collect())
-    }
-
-    fn schema_paths(&self, scope: &Scope, interrupt: &dyn Interrupt) -> Result<Vec<Vec<String>>, Error> {
-        Ok(self.fetch_schemas(scope, interrupt)?.into_iter().map(|info| info.path).collect())
+    fn schema_paths(&self, interrupt: &dyn Interrupt) -> Result<Vec<Vec<String>>, Error> {
+        Ok(self.schemas(interrupt)?.iter().map(|info| info.path.clone()).collect())
     }
 
     /// The error for a schema that does not exist; `None` when it does, or when the server does not tell.
     fn unknown_schema(&self, schema: &str, path: &[String], scope: &Scope, interrupt: &dyn Interrupt) -> Option<Error> {
-        let known = self.schema_paths(scope, interrupt).ok()?;
+        let known = self.schema_paths(interrupt).ok()?;
         if known.iter().any(|known| known == path) {
             return None;
         }
@@ -166,11 +112,10 @@ impl Attachment {
 
     /// Other schemas with a function of that name. A help for the message, so failures mean none.
     fn elsewhere(&self, path: &[String], name: &str, scope: &Scope, interrupt: &dyn Interrupt) -> Vec<String> {
-        let schemas = self.schema_paths(scope, interrupt).unwrap_or_default();
+        let schemas = self.schema_paths(interrupt).unwrap_or_default();
         let others = schemas.into_iter().filter(|other| other != path).take(SEARCHED_SCHEMAS);
         let having = others.filter(|other| {
-            let cached = self.session.cached(other, KIND);
-            let listing = cached.map_or_else(|| self.fetch_listing(other, KIND, scope, interrupt), Ok);
+            let listing = self.listing(other, KIND, scope, interrupt);
             listing.is_ok_and(|listing| !listing.named(name).is_empty())
         });
         having.map(|other| other.join(".")).collect()

@@ -89,12 +89,13 @@ pub(crate) fn io() -> Result<Arc<Io>, Fault> {
     Ok(built)
 }
 
-/// Ends the network threads, after [`drain_background`](crate::drain_background) with the same timeout. Requests that still run fail; a
+/// Leaves all catalogs and ends the network threads, after [`drain_background`](crate::drain_background) with the same timeout. Requests that still run fail; a
 /// later call starts new threads.
 pub fn shutdown(timeout: Duration) {
     if check_process().is_err() {
         return;
     }
+    crate::session::leave_all();
     crate::background::drain_background(timeout);
     let Some(io) = lock(&IO).take() else { return };
     lock(&io.clients).clear();

@@ -1,27 +1,28 @@
 //! An attached catalog: made once per process, shared by every attachment that names the same server, catalog and credentials.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc;
 use vgi_wire::methods::{
-    AttachReply, AttachRequest, CatalogInfo, Method, SchemaInfo, items, no_parameters_body, request_body,
+    AttachReply, AttachRequest, CatalogInfo, Method, detach_body, items, no_parameters_body, request_body, version,
+    version_body,
 };
 
+use crate::background;
 use crate::client::Network;
 use crate::contact::{contact, servers_version};
 use crate::error::{Error, ErrorKind, Fault, Phase};
+use crate::execution::best_effort;
 use crate::interrupt::Interrupt;
+use crate::listings::Listings;
 use crate::location::Location;
-use crate::lookup::Listing;
 use crate::options::Options;
 use crate::peer::Peer;
+use crate::retry::Repeat;
 use crate::runtime::lock;
-
-/// By schema and kind.
-type Listings = HashMap<(Vec<String>, &'static str), Arc<Listing>>;
 
 /// What the server agreed to.
 #[derive(Debug)]
@@ -30,10 +31,38 @@ pub(crate) struct Session {
     pub(crate) dialect: Dialect,
     pub(crate) request: AttachRequest,
     pub(crate) reply: AttachReply,
-    /// Functions by schema and kind.
-    pub(crate) listings: Mutex<Listings>,
-    /// Schemas, once they were asked for.
-    pub(crate) schemas: Mutex<Option<Arc<Vec<SchemaInfo>>>>,
+    /// What was listed.
+    pub(crate) listings: Listings,
+    /// The state of the metadata that was last heard of.
+    version: AtomicI64,
+    /// The server does not tell its version.
+    versionless: AtomicBool,
+    /// Callers that have attached the catalog and will say when they leave it.
+    holders: AtomicUsize,
+    /// Executions that the server keeps state for.
+    executions: AtomicUsize,
+    /// The last holder has left.
+    left: AtomicBool,
+    /// The server does not know the attachment any more.
+    lost: AtomicBool,
+}
+
+/// Keeps the server from being told that the catalog is left.
+#[derive(Debug)]
+pub(crate) struct InUse(Arc<Session>);
+
+impl InUse {
+    pub(crate) fn new(session: &Arc<Session>) -> Self {
+        session.executions.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(session))
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.executions.fetch_sub(1, Ordering::AcqRel);
+        self.0.detach_if_left();
+    }
 }
 
 /// What tells one session from another: credentials belong to it, clocks do not.
@@ -86,6 +115,12 @@ pub(crate) fn store(key: Key, session: Arc<Session>) {
     sessions.push((key, session));
 }
 
+/// Forgets all sessions.
+pub(crate) fn leave_all() {
+    let sessions = std::mem::take(&mut *lock(&SESSIONS));
+    drop(sessions);
+}
+
 /// Forgets a session, unless another took its place already.
 pub(crate) fn forget(key: &Key, session: &Arc<Session>) {
     lock(&SESSIONS).retain(|(known, cached)| known != key || !Arc::ptr_eq(cached, session));
@@ -116,12 +151,88 @@ impl Session {
             version = dialect.version.as_deref(),
             "attached"
         );
-        let request = request.clone();
-        Ok(Self { peer, dialect, request, reply, listings: Mutex::default(), schemas: Mutex::default() })
+        let version = AtomicI64::new(reply.catalog_version);
+        Ok(Self {
+            peer,
+            dialect,
+            request: request.clone(),
+            reply,
+            listings: Listings::default(),
+            version,
+            versionless: AtomicBool::new(false),
+            holders: AtomicUsize::new(0),
+            executions: AtomicUsize::new(0),
+            left: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+        })
     }
 
-    pub(crate) fn cached(&self, path: &[String], kind: &'static str) -> Option<Arc<Listing>> {
-        lock(&self.listings).get(&(path.to_vec(), kind)).cloned()
+    pub(crate) fn hold(&self) {
+        self.holders.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A holder leaves; whether it was the last.
+    pub(crate) fn leave(&self) -> bool {
+        let last = self.holders.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            self.left.store(true, Ordering::Release);
+            self.detach_if_left();
+        }
+        last
+    }
+
+    fn detach_if_left(&self) {
+        if self.left.load(Ordering::Acquire) && self.executions.load(Ordering::Acquire) == 0 {
+            self.detach();
+        }
+    }
+
+    /// The server may free what it keeps for the attachment. Nobody waits for the answer: there is nothing that could be done about it.
+    fn detach(&self) {
+        if self.lost.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let method = Method::CatalogDetach;
+        let Ok(body) = detach_body(&self.dialect, &self.reply.attach_opaque_data) else { return };
+        let Ok(request) = self.peer.post(&self.dialect.path(method), body, Repeat::Unsent) else { return };
+        drop(background::detach(best_effort(request)));
+    }
+
+    /// The server has lost the attachment, so it need not be told of its end.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    /// Asks for the version of the metadata, and forgets them when it has changed. A server that does not tell it is not asked again.
+    pub(crate) fn check_version(&self, peer: &Peer, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        if self.versionless.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let scope = peer.scope(Phase::Discover);
+        let dialect = &self.dialect;
+        let body = version_body(dialect, &self.reply.attach_opaque_data, None).map_err(|error| scope.error(error))?;
+        let reply = peer.call(&scope, &dialect.path(Method::CatalogVersion), body, interrupt);
+        let now = match reply.and_then(|reply| version(&reply).map_err(|error| scope.error(error))) {
+            Ok(now) => now,
+            Err(error) if error.is_outdated() => return Err(error),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Remote | ErrorKind::Protocol) || error.status().is_some() =>
+            {
+                self.versionless.store(true, Ordering::Release);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if self.version.swap(now, Ordering::AcqRel) != now {
+            self.listings.forget();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.detach();
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use vgi_wire::methods::{Method, begin_body, begun, end_body};
 
-use crate::attachment::{Attachment, is_outdated};
+use crate::attachment::Attachment;
 use crate::background;
 use crate::error::{Error, Phase};
 use crate::execution::best_effort;
@@ -21,18 +21,11 @@ pub struct Transaction {
 }
 
 impl Attachment {
-    /// Begins a transaction, where the catalog has them. Attaches anew, once, when the server does not know the attachment any more.
+    /// Begins a transaction, where the catalog has them.
     ///
     /// # Errors
     /// The server's refusal, or why it cannot be asked.
     pub fn begin_transaction(self: &Arc<Self>, interrupt: &dyn Interrupt) -> Result<Transaction, Error> {
-        match self.begin_once(interrupt) {
-            Err(error) if is_outdated(&error) => self.renewed(interrupt)?.begin_once(interrupt),
-            other => other,
-        }
-    }
-
-    fn begin_once(self: &Arc<Self>, interrupt: &dyn Interrupt) -> Result<Transaction, Error> {
         let attachment = Arc::clone(self);
         if !self.reply().supports_transactions {
             return Ok(Transaction { attachment, handle: None });

@@ -215,6 +215,22 @@ impl RecordBuilder {
         Ok(self.add(name, false, Arc::new(ListArray::new(item, lengths, values, None))))
     }
 
+    /// Records of one shape as the rows of a batch. Values that [`bytes`](Self::bytes) added are not carried.
+    ///
+    /// # Errors
+    /// When there is none, or they are not of one shape.
+    pub fn rows(records: Vec<Self>) -> Result<RecordBatch, WireError> {
+        let structs = records.into_iter().map(Self::into_struct).collect::<Result<Vec<_>, _>>()?;
+        let values: Vec<ArrayData> = structs.into_iter().map(Array::into_data).collect();
+        let schema = values.first().map(|values| match values.data_type() {
+            DataType::Struct(fields) => Schema::new(fields.clone()),
+            _ => Schema::empty(),
+        });
+        let rows = concat(&values)?;
+        let columns = rows.as_struct_opt().map(|rows| rows.columns().to_vec()).unwrap_or_default();
+        RecordBatch::try_new(Arc::new(schema.unwrap_or_else(Schema::empty)), columns).map_err(WireError::Encode)
+    }
+
     /// The record as a struct of one row.
     fn into_struct(self) -> Result<StructArray, WireError> {
         StructArray::try_new(self.fields.into(), self.columns, None).map_err(WireError::Encode)

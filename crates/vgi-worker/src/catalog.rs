@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use serde_json::Value;
 use vgi_wire::arguments::Values;
-use vgi_wire::methods::SecretTypeSpec;
+use vgi_wire::methods::{FunctionInfo, ObjectInfo, SecretTypeSpec, SqlInfo};
 
-use crate::args::{self, Args, Argument, Arguments};
+use crate::args::{self, Args, Argument, Arguments, Kind};
 use crate::context::{BindContext, Context, Scope};
 use crate::declared::Declared;
 use crate::error::{Error, Result};
@@ -19,8 +19,8 @@ use crate::ids::{FinalizeId, StateId};
 use crate::log::Logger;
 use crate::transactions::Transactions;
 
-/// The functions of one schema by name.
-type Functions = BTreeMap<String, Arc<dyn Registered>>;
+/// The functions of one schema by name; several forms of a name differ in their arguments.
+type Functions = BTreeMap<String, Vec<Arc<dyn Registered>>>;
 
 /// A catalog of functions.
 pub struct Catalog {
@@ -31,6 +31,22 @@ pub struct Catalog {
     pub(crate) attach_options: Vec<Declared>,
     pub(crate) secret_types: Vec<SecretTypeSpec>,
     pub(crate) transactions: Option<Box<dyn Transactions>>,
+    pub(crate) views: Vec<SqlInfo>,
+    pub(crate) macros: Vec<SqlInfo>,
+    /// Put before the names of published functions.
+    pub(crate) prefix: String,
+    /// Schema and name.
+    pub(crate) published: Vec<(String, String)>,
+    /// What is listed although it cannot be called here.
+    pub(crate) listed: Listed,
+}
+
+/// Objects that are told by name alone.
+#[derive(Default)]
+pub(crate) struct Listed {
+    pub(crate) tables: Vec<ObjectInfo>,
+    pub(crate) indexes: Vec<ObjectInfo>,
+    pub(crate) functions: Vec<FunctionInfo>,
 }
 
 impl Catalog {
@@ -46,6 +62,11 @@ impl Catalog {
             attach_options: Vec::new(),
             secret_types: Vec::new(),
             transactions: None,
+            views: Vec::new(),
+            macros: Vec::new(),
+            prefix: String::new(),
+            published: Vec::new(),
+            listed: Listed::default(),
         }
     }
 
@@ -77,11 +98,51 @@ impl Catalog {
         self.transactions = Some(Box::new(transactions));
     }
 
-    /// Registers a function in a schema, which is made when it is new.
+    /// Lets clients call functions without the catalog's name, as `prefix_name`. A client does so where the name is free.
+    pub fn publish(&mut self, prefix: &str, schema: &str, names: &[&str]) {
+        prefix.clone_into(&mut self.prefix);
+        self.published.extend(names.iter().map(|&name| (schema.to_owned(), name.to_owned())));
+    }
+
+    /// Declares a view: a query that a client runs under this name. Names in it are the client's.
+    pub fn declare_view(&mut self, schema: &str, name: &str, query: &str) {
+        self.add_schema(schema);
+        self.views.push(sql(schema, name, query));
+    }
+
+    /// Declares a macro: an expression, or with `table` a query, over its parameters.
+    pub fn declare_macro(&mut self, schema: &str, name: &str, parameters: &[&str], definition: &str, table: bool) {
+        self.add_schema(schema);
+        let parameters = parameters.iter().map(|&parameter| parameter.to_owned()).collect();
+        self.macros.push(SqlInfo { table, parameters, ..sql(schema, name, definition) });
+    }
+
+    /// What a schema stands in is a schema, too.
+    fn add_schema(&mut self, schema: &str) -> &mut Functions {
+        for (end, _) in schema.match_indices('.') {
+            self.schemas.entry(schema[..end].to_owned()).or_default();
+        }
+        self.schemas.entry(schema.to_owned()).or_default()
+    }
+
+    /// Registers a function in a schema, which is made when it is new. A dot in the schema's name makes it one inside of another.
     ///
     /// # Errors
     /// [`Error::Declaration`] when the declaration contradicts itself or the name is taken.
     pub fn register<F: BufferingFunction>(&mut self, schema: &str, function: F) -> Result<()> {
+        let name = function.spec().name;
+        if self.schemas.get(schema).is_some_and(|functions| functions.contains_key(&name)) {
+            return Err(Error::Declaration(format!("{name}: the schema has a function of this name already")));
+        }
+        self.register_form(schema, function)
+    }
+
+    /// Registers a function that may be one of several forms of its name. A call is for the first one, in the order of registration, whose
+    /// declared types its arguments have; when there is none, for the first one that takes them.
+    ///
+    /// # Errors
+    /// [`Error::Declaration`] when the declaration contradicts itself.
+    pub fn register_form<F: BufferingFunction>(&mut self, schema: &str, function: F) -> Result<()> {
         let spec = function.spec();
         let arguments = F::Args::declare();
         let refuse = |reason: &str| Err(Error::Declaration(format!("{}: {reason}", spec.name)));
@@ -89,11 +150,8 @@ impl Catalog {
             return refuse(&flaw);
         }
         args::check(&spec.name, &arguments)?;
-        let functions = self.schemas.entry(schema.to_owned()).or_default();
-        if functions.contains_key(&spec.name) {
-            return refuse("the schema has a function of this name already");
-        }
-        functions.insert(spec.name.clone(), Arc::new(Typed { function, spec, arguments }));
+        let functions = self.add_schema(schema);
+        functions.entry(spec.name.clone()).or_default().push(Arc::new(Typed { function, spec, arguments }));
         Ok(())
     }
 
@@ -115,7 +173,28 @@ impl Catalog {
     }
 
     pub(crate) fn functions(&self, path: &[String]) -> Result<impl Iterator<Item = &Arc<dyn Registered>>> {
-        Ok(self.schema(path)?.1.values())
+        Ok(self.schema(path)?.1.values().flatten())
+    }
+
+    /// Tells catalogs apart that offer different things: the same in every process that serves the same.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut add = |text: &str| {
+            for byte in text.bytes().chain([0]) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        };
+        for (schema, functions) in &self.schemas {
+            add(schema);
+            for function in functions.values().flatten() {
+                add(&format!("{:?} {:?}", function.spec(), function.arguments()));
+            }
+        }
+        self.published.iter().for_each(|(schema, name)| add(&format!("{}_{schema}.{name}", self.prefix)));
+        self.views.iter().chain(&self.macros).for_each(|item| add(&format!("{item:?}")));
+        self.settings.iter().chain(&self.attach_options).for_each(|declared| add(&declared.spec().name));
+        self.secret_types.iter().for_each(|secret_type| add(&secret_type.name));
+        hash
     }
 
     /// Whether there is such a schema.
@@ -132,10 +211,26 @@ impl Catalog {
         })
     }
 
-    /// The function of this name in this schema; without a schema, in the default one.
+    /// The function of this name that takes these values, in this schema; without a schema, in the default one.
+    pub(crate) fn function_for(&self, path: &[String], name: &str, values: &Values) -> Result<Arc<dyn Registered>> {
+        let forms = self.forms(path, name)?;
+        if let [only] = forms {
+            return Ok(Arc::clone(only));
+        }
+        let exact = |form: &&Arc<dyn Registered>| form.takes(values, true);
+        let form = forms.iter().find(exact).or_else(|| forms.iter().find(|form| form.takes(values, false)));
+        form.or(forms.first()).cloned().ok_or_else(|| Error::NotFound(name.to_owned()))
+    }
+
+    /// The first form of a name.
+    #[cfg(test)]
     pub(crate) fn function(&self, path: &[String], name: &str) -> Result<Arc<dyn Registered>> {
+        self.forms(path, name)?.first().cloned().ok_or_else(|| Error::NotFound(name.to_owned()))
+    }
+
+    fn forms(&self, path: &[String], name: &str) -> Result<&[Arc<dyn Registered>]> {
         let (schema, functions) = self.schema(path)?;
-        functions.get(name).cloned().ok_or_else(|| {
+        functions.get(name).map(Vec::as_slice).ok_or_else(|| {
             let elsewhere: Vec<_> = self
                 .schemas
                 .iter()
@@ -160,6 +255,16 @@ fn declare_once(declared: &mut Vec<Declared>, new: Declared, kind: &str) -> Resu
     Ok(())
 }
 
+/// The path of a dotted name.
+pub(crate) fn path(schema: &str) -> Vec<String> {
+    schema.split('.').map(str::to_owned).collect()
+}
+
+fn sql(schema: &str, name: &str, definition: &str) -> SqlInfo {
+    let (name, definition) = (name.to_owned(), definition.to_owned());
+    SqlInfo { name, definition, schema_path: path(schema), ..SqlInfo::default() }
+}
+
 /// A turn whose position is JSON.
 pub(crate) struct ErasedTick {
     pub(crate) batch: Option<RecordBatch>,
@@ -170,6 +275,8 @@ pub(crate) struct ErasedTick {
 pub(crate) trait Registered: Send + Sync {
     fn spec(&self) -> &FunctionSpec;
     fn arguments(&self) -> &[Argument];
+    /// Whether it takes these values: as they are, or after a cast.
+    fn takes(&self, values: &Values, exactly: bool) -> bool;
     fn bind(&self, values: Values, input_schema: &SchemaRef, given: &Given, logger: &Logger) -> Result<Bound>;
     fn cardinality(
         &self,
@@ -203,6 +310,17 @@ impl<F: BufferingFunction> Registered for Typed<F> {
 
     fn arguments(&self) -> &[Argument] {
         &self.arguments
+    }
+
+    fn takes(&self, values: &Values, exactly: bool) -> bool {
+        let by_position: Vec<_> = self.arguments.iter().filter(|argument| argument.kind != Kind::Named).collect();
+        let same = |(index, value): (usize, &ArrayRef)| {
+            let argument = by_position.get(index).or(by_position.last());
+            argument
+                .is_some_and(|argument| argument.data_type.as_ref().is_none_or(|wanted| wanted == value.data_type()))
+        };
+        (!exactly || values.positional.iter().enumerate().all(same))
+            && Arguments::resolve(&self.spec.name, &self.arguments, values.clone()).is_ok()
     }
 
     fn bind(&self, values: Values, input_schema: &SchemaRef, given: &Given, logger: &Logger) -> Result<Bound> {
@@ -304,6 +422,20 @@ mod tests {
             assert!(message.ends_with(reason), "{message}");
         }
         catalog.register("alt", Named(FunctionSpec::new("f", ""))).unwrap();
+    }
+
+    #[test]
+    fn a_fingerprint_tells_catalogs_apart() {
+        let catalog = |names: &[&str]| {
+            let mut catalog = Catalog::new("example", "main");
+            for name in names {
+                catalog.register("geo.points", Named(FunctionSpec::new(*name, ""))).unwrap();
+            }
+            catalog
+        };
+        assert_eq!(catalog(&["f", "g"]).fingerprint(), catalog(&["g", "f"]).fingerprint());
+        assert_ne!(catalog(&["f", "g"]).fingerprint(), catalog(&["f", "h"]).fingerprint());
+        assert_eq!(catalog(&["f"]).schemas().collect::<Vec<_>>(), ["geo", "geo.points", "main"]);
     }
 
     #[test]

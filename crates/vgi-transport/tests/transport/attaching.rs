@@ -1,11 +1,15 @@
 //! Attaching once, attaching anew, and names that do not exist.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use vgi_transport::{ErrorKind, Location, NeverInterrupted, Options, Phase, attach};
+use vgi_transport::{
+    ErrorKind, Execution, InitOptions, Location, NeverInterrupted, Options, Phase, attach, drain_background,
+};
 
-use crate::support::vgi::Vgi;
-use crate::support::{attached, bind, server::Server};
+use crate::support::server::{Answer, Server};
+use crate::support::vgi::{self, Vgi};
+use crate::support::{attached, bind, chunk, eventually};
 
 #[test]
 fn a_second_attach_costs_no_request_unless_the_credentials_differ() {
@@ -26,21 +30,30 @@ fn a_second_attach_costs_no_request_unless_the_credentials_differ() {
     assert!(new[1..].iter().all(|request| request.headers["authorization"] == "Bearer t0ken"));
 }
 
+/// A server that a test changes while it runs.
+fn changing(vgi: Vgi) -> (Arc<Vgi>, Server) {
+    let vgi = Arc::new(vgi);
+    let serving = Arc::clone(&vgi);
+    (vgi, Server::start(move |request| serving.answer(request)))
+}
+
 #[test]
 fn a_restarted_server_is_attached_anew_once() {
-    let vgi = Arc::new(Vgi::current());
-    let serving = Arc::clone(&vgi);
-    let server = Server::start(move |request| serving.answer(request));
+    let (vgi, server) = changing(Vgi::current());
     let attachment = attached(&server, &Options::default()).unwrap();
     *vgi.epoch.lock().unwrap() += 1;
-    let bound = bind(&attachment).unwrap();
+    assert!(bind(&attachment).unwrap_err().is_outdated());
+    let bound = attachment.renewing(&NeverInterrupted, bind).unwrap();
     assert_eq!(bound.attachment.opaque_data(), "epoch 2");
     assert_eq!(server.count("catalog_attach"), 2);
-    assert_eq!(server.count("bind"), 2);
+    assert_eq!(server.count("bind"), 3);
     // the stale attachment finds the new session in the cache
-    bind(&attachment).unwrap();
+    attachment.renewing(&NeverInterrupted, bind).unwrap();
     assert_eq!(server.count("catalog_attach"), 2);
-    assert_eq!(attachment.functions(None, "echo", &NeverInterrupted).unwrap().len(), 1);
+    // the server was not told of the end of an attachment that it does not know
+    drop((attachment, bound));
+    assert!(drain_background(Duration::from_secs(10)));
+    assert_eq!(server.count("catalog_detach"), 0);
 }
 
 #[test]
@@ -53,9 +66,109 @@ fn a_server_that_never_recognises_the_attachment_is_not_asked_for_ever() {
         }
         serving.answer(request)
     });
-    let error = bind(&attached(&server, &Options::default()).unwrap()).unwrap_err();
+    let attachment = attached(&server, &Options::default()).unwrap();
+    let error = attachment.renewing(&NeverInterrupted, bind).unwrap_err();
     assert_eq!((error.kind(), error.phase()), (ErrorKind::Remote, Phase::Bind));
     assert_eq!(server.count("bind"), 2);
+}
+
+#[test]
+fn what_was_bound_before_a_restart_is_bound_again_when_it_is_executed() {
+    let (vgi, server) = changing(Vgi::current());
+    let attachment = attached(&server, &Options::default()).unwrap();
+    assert_eq!(attachment.functions(None, "echo", &NeverInterrupted).unwrap().len(), 1);
+    let bound = Arc::new(bind(&attachment).unwrap());
+    *vgi.epoch.lock().unwrap() += 1;
+    for _ in 0..3 {
+        let execution = Execution::start(Arc::clone(&bound), InitOptions::default(), &NeverInterrupted).unwrap();
+        let ids = execution.process(chunk(&[1, 2]), None).unwrap().wait(&NeverInterrupted).unwrap();
+        assert_eq!(execution.combine(vec![ids.state_id], &NeverInterrupted).unwrap().len(), 1);
+    }
+    // the later executions began with the new bind
+    assert_eq!((server.count("catalog_attach"), server.count("bind"), server.count("init")), (2, 2, 4));
+}
+
+#[test]
+fn what_has_changed_with_the_restart_is_an_error() {
+    let (vgi, server) = changing(Vgi::current());
+    let attachment = attached(&server, &Options::default()).unwrap();
+    attachment.functions(None, "echo", &NeverInterrupted).unwrap();
+    let bound = Arc::new(bind(&attachment).unwrap());
+    *vgi.epoch.lock().unwrap() += 1;
+    *vgi.ordered.lock().unwrap() = true;
+    let error = Execution::start(bound, InitOptions::default(), &NeverInterrupted).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Changed);
+    assert!(error.to_string().contains("the function has changed at the server"), "{error}");
+    assert_eq!(server.count("table_buffering_process"), 0);
+}
+
+#[test]
+fn a_catalog_that_may_change_is_asked_whether_it_has() {
+    let mut vgi = Vgi::current();
+    vgi.attached.catalog_version_frozen = false;
+    let (vgi, server) = changing(vgi);
+    let attachment = attached(&server, &Options::default()).unwrap();
+    let ordered = || attachment.functions(None, "echo", &NeverInterrupted).unwrap()[0].sink_order_dependent;
+    assert!(!ordered());
+    let stamp = attachment.listing_stamp();
+    attachment.check_version(false, &NeverInterrupted).unwrap();
+    assert_eq!(attachment.listing_stamp(), stamp);
+    *vgi.version.lock().unwrap() += 1;
+    *vgi.ordered.lock().unwrap() = true;
+    assert!(!ordered(), "nobody has asked");
+    attachment.check_version(false, &NeverInterrupted).unwrap();
+    assert_ne!(attachment.listing_stamp(), stamp);
+    assert!(ordered());
+    assert_eq!(server.count("catalog_version"), 2);
+}
+
+#[test]
+fn a_catalog_that_will_not_change_is_not_asked() {
+    let (vgi, server) = changing(Vgi::current());
+    let attachment = attached(&server, &Options::default()).unwrap();
+    attachment.check_version(false, &NeverInterrupted).unwrap();
+    assert_eq!(server.count("catalog_version"), 0);
+    attachment.check_version(true, &NeverInterrupted).unwrap();
+    *vgi.epoch.lock().unwrap() += 1;
+    assert!(attachment.check_version(true, &NeverInterrupted).unwrap_err().is_outdated());
+}
+
+#[test]
+fn a_server_without_versions_is_asked_once() {
+    let server = Vgi::current().start_with(|name, _| {
+        (name == "catalog_version")
+            .then(|| Answer::arrow(200, vgi::error_body(&vgi::error("AttributeError", "no such method"))))
+    });
+    let attachment = attached(&server, &Options::default()).unwrap();
+    for _ in 0..3 {
+        attachment.check_version(true, &NeverInterrupted).unwrap();
+    }
+    assert_eq!(server.count("catalog_version"), 1);
+}
+
+#[test]
+fn the_last_to_leave_tells_the_server() {
+    let server = Vgi::current().start();
+    let (first, second) =
+        (attached(&server, &Options::default()).unwrap(), attached(&server, &Options::default()).unwrap());
+    first.hold();
+    second.hold();
+    let execution =
+        Execution::start(Arc::new(bind(&first).unwrap()), InitOptions::default(), &NeverInterrupted).unwrap();
+    first.leave();
+    assert!(drain_background(Duration::from_secs(10)));
+    assert_eq!(server.count("catalog_detach"), 0, "another one holds the attachment");
+    second.leave();
+    assert!(drain_background(Duration::from_secs(10)));
+    assert_eq!(server.count("catalog_detach"), 0, "an execution is not destroyed yet");
+    drop(execution);
+    eventually("the detach", || server.count("catalog_detach") == 1);
+    let calls = server.calls();
+    let at = |name: &str| calls.iter().position(|call| call.contains(name)).unwrap();
+    assert!(at("table_buffering_destructor") < at("catalog_detach"));
+    // who comes later attaches anew
+    bind(&attached(&server, &Options::default()).unwrap()).unwrap();
+    assert_eq!(server.count("catalog_attach"), 2);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod contact;
 mod credentials;
 mod far;
 mod hostile;
+mod listing;
 mod matrix;
 mod retrying;
 mod secure;

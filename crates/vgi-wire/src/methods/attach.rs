@@ -92,6 +92,8 @@ pub struct AttachReply {
     pub global_functions: Vec<Bytes>,
     /// Put before their names.
     pub global_function_prefix: String,
+    /// Aliases of other catalogs without which this one is not to be attached.
+    pub required_companions: Vec<String>,
 }
 
 impl AttachReply {
@@ -117,6 +119,7 @@ impl AttachReply {
             secret_types: secret::types(&record, "secret_types"),
             global_functions: record.blobs("global_functions").unwrap_or_default(),
             global_function_prefix: record.optional_text("global_function_prefix").unwrap_or_default(),
+            required_companions: required_companions(&record),
         })
     }
 
@@ -151,4 +154,13 @@ impl AttachReply {
             .flag("supports_catalog_contents", self.supports_catalog_contents)
             .finish(&[])
     }
+}
+
+fn required_companions(record: &Record<'_>) -> Vec<String> {
+    let companion = |blob: Bytes| {
+        let batch = ipc::decode_batch(blob).ok()?;
+        let companion = Record::first(&batch).ok()?;
+        companion.flag("required").then(|| companion.optional_text("alias").unwrap_or_default())
+    };
+    record.blobs("attach_catalogs").unwrap_or_default().into_iter().filter_map(companion).collect()
 }

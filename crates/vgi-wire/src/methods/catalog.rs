@@ -1,9 +1,13 @@
 //! Listings of a catalog.
 
-use arrow_schema::{DataType, Field, TimeUnit};
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use bytes::Bytes;
 
 use super::Method;
+use super::bind::read_schema_path;
 use super::outer::routing;
 use super::setting::{self, SettingSpec};
 use crate::WireError;
@@ -101,7 +105,14 @@ impl SchemaInfo {
     /// When it is not a schema's record.
     pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
         let batch = ipc::decode_batch(blob)?;
-        let record = Record::first(&batch)?;
+        Self::from_record(&Record::first(&batch)?)
+    }
+
+    /// Reads one row.
+    ///
+    /// # Errors
+    /// When it has neither path nor name.
+    pub fn from_record(record: &Record<'_>) -> Result<Self, WireError> {
         let path = record.texts("path");
         // flat servers give a name
         let path = if path.is_empty() { vec![record.text("name")?] } else { path };
@@ -124,7 +135,7 @@ impl SchemaInfo {
         self.record().bytes("attach_opaque_data", attachment.clone()).finish(&[])
     }
 
-    fn record(&self) -> RecordBuilder {
+    pub(super) fn record(&self) -> RecordBuilder {
         RecordBuilder::new()
             .optional_text("comment", self.comment.as_deref())
             .empty_map("tags")
@@ -145,10 +156,12 @@ pub fn schemas_body(dialect: &Dialect, attach: &Bytes, transaction: Option<&Byte
 }
 
 /// A view or macro of a catalog: SQL text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SqlInfo {
     /// Name without schema.
     pub name: String,
+    /// Path of the owning schema.
+    pub schema_path: Vec<String>,
     /// Description.
     pub comment: Option<String>,
     /// The query of a view or table macro, the expression of a scalar one.
@@ -157,6 +170,8 @@ pub struct SqlInfo {
     pub table: bool,
     /// Parameters of a macro.
     pub parameters: Vec<String>,
+    /// Values of parameters that may be left out; one row each.
+    pub defaults: Vec<(String, ArrayRef)>,
 }
 
 impl SqlInfo {
@@ -166,26 +181,130 @@ impl SqlInfo {
     /// When it is neither.
     pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
         let batch = ipc::decode_batch(blob)?;
-        let record = Record::first(&batch)?;
+        Self::from_record(&Record::first(&batch)?)
+    }
+
+    /// Reads one row.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn from_record(record: &Record<'_>) -> Result<Self, WireError> {
         let kind = record.optional_text("macro_type").unwrap_or_default();
         Ok(Self {
             name: record.text("name")?,
+            schema_path: read_schema_path(record),
             comment: record.optional_text("comment"),
             definition: record.text("definition")?,
             table: kind.to_ascii_uppercase().starts_with("TABLE"),
             parameters: record.texts("parameters"),
+            defaults: defaults(record)?,
         })
+    }
+
+    /// The record of a view.
+    ///
+    /// # Errors
+    /// Never in practice.
+    pub fn to_view_blob(&self) -> Result<Segments, WireError> {
+        self.view_record().finish(&[])
+    }
+
+    pub(super) fn view_record(&self) -> RecordBuilder {
+        named_record(&self.name, &self.schema_path, self.comment.as_deref())
+            .text("definition", &self.definition)
+            .empty_map("column_comments")
+    }
+
+    /// The record of a macro.
+    ///
+    /// # Errors
+    /// When the defaults cannot be encoded.
+    pub fn to_macro_blob(&self) -> Result<Segments, WireError> {
+        self.macro_record()?.finish(&[])
+    }
+
+    pub(super) fn macro_record(&self) -> Result<RecordBuilder, WireError> {
+        let fields: Vec<_> =
+            self.defaults.iter().map(|(name, value)| Field::new(name, value.data_type().clone(), true)).collect();
+        let columns = self.defaults.iter().map(|(_, value)| Arc::clone(value)).collect();
+        let defaults = if self.defaults.is_empty() {
+            None
+        } else {
+            let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(WireError::Encode)?;
+            Some(ipc::encode_stream(&batch, &[])?.to_bytes())
+        };
+        Ok(named_record(&self.name, &self.schema_path, self.comment.as_deref())
+            .choice("macro_type", if self.table { "TABLE" } else { "SCALAR" })
+            .texts("parameters", &self.parameters)
+            .optional_bytes("parameter_default_values", defaults.as_deref())
+            .text("definition", &self.definition)
+            .optional_bytes("arguments_schema", None))
     }
 }
 
-/// Name and comment of an item of any listing.
-///
-/// # Errors
-/// When it has no name.
-pub fn item_name(blob: Bytes) -> Result<(String, Option<String>), WireError> {
+/// What the records of all objects begin with.
+fn named_record(name: &str, schema_path: &[String], comment: Option<&str>) -> RecordBuilder {
+    RecordBuilder::new()
+        .optional_text("comment", comment)
+        .empty_map("tags")
+        .text("name", name)
+        .texts("schema_path", schema_path)
+}
+
+fn defaults(record: &Record<'_>) -> Result<Vec<(String, ArrayRef)>, WireError> {
+    let Some(blob) = record.optional_bytes("parameter_default_values").filter(|blob| !blob.is_empty()) else {
+        return Ok(Vec::new());
+    };
     let batch = ipc::decode_batch(blob)?;
-    let record = Record::first(&batch)?;
-    Ok((record.text("name")?, record.optional_text("comment")))
+    let names = batch.schema();
+    let values = names.fields().iter().zip(batch.columns()).filter(|_| batch.num_rows() == 1);
+    Ok(values.map(|(field, value)| (field.name().clone(), Arc::clone(value))).collect())
+}
+
+/// An object of which only the name is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectInfo {
+    /// Name without schema.
+    pub name: String,
+    /// Path of the owning schema.
+    pub schema_path: Vec<String>,
+    /// Description.
+    pub comment: Option<String>,
+}
+
+impl ObjectInfo {
+    /// Reads one item of any listing.
+    ///
+    /// # Errors
+    /// When it has no name.
+    pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
+        let batch = ipc::decode_batch(blob)?;
+        Self::from_record(&Record::first(&batch)?)
+    }
+
+    /// Reads one row.
+    ///
+    /// # Errors
+    /// When it has no name.
+    pub fn from_record(record: &Record<'_>) -> Result<Self, WireError> {
+        Ok(Self {
+            name: record.text("name")?,
+            schema_path: read_schema_path(record),
+            comment: record.optional_text("comment"),
+        })
+    }
+
+    /// The record, without what else an object of its kind has.
+    ///
+    /// # Errors
+    /// Never in practice.
+    pub fn to_blob(&self) -> Result<Segments, WireError> {
+        self.record().finish(&[])
+    }
+
+    pub(super) fn record(&self) -> RecordBuilder {
+        named_record(&self.name, &self.schema_path, self.comment.as_deref())
+    }
 }
 
 /// The body of a listing of a schema: of its functions of one kind (`TABLE_FUNCTION` lists buffering ones), of its macros of one kind,
@@ -217,4 +336,25 @@ pub fn contents_body(
 /// Never in practice.
 pub fn detach_body(dialect: &Dialect, attach: &Bytes) -> Result<Segments, WireError> {
     RecordBuilder::new().bytes("attach_opaque_data", attach.clone()).finish(&routing(dialect, Method::CatalogDetach))
+}
+
+/// The body of `catalog_version`.
+///
+/// # Errors
+/// Never in practice.
+pub fn version_body(dialect: &Dialect, attach: &Bytes, transaction: Option<&Bytes>) -> Result<Segments, WireError> {
+    RecordBuilder::new()
+        .bytes("attach_opaque_data", attach.clone())
+        .optional_bytes("transaction_opaque_data", transaction.map(AsRef::as_ref))
+        .finish(&routing(dialect, Method::CatalogVersion))
+}
+
+/// The number in the reply of `catalog_version`.
+///
+/// # Errors
+/// When the reply is not one.
+pub fn version(reply: &UnaryReply) -> Result<i64, WireError> {
+    let batch = reply.result()?;
+    let record = Record::first(&batch)?;
+    record.integer("version").ok_or_else(|| WireError::protocol("field 'version' is missing"))
 }

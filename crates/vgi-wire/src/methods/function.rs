@@ -15,7 +15,7 @@ use crate::ipc::{self, Segments};
 use crate::record::{Record, RecordBuilder};
 
 /// Kind of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the protocol's")]
 pub enum FunctionType {
     Scalar,
@@ -34,6 +34,15 @@ impl FunctionType {
             "TABLE_BUFFERING" => Self::TableBuffering,
             "AGGREGATE" => Self::Aggregate,
             _ => Self::Other,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "SCALAR",
+            Self::Aggregate => "AGGREGATE",
+            Self::Table | Self::Other => "TABLE",
+            Self::TableBuffering => "TABLE_BUFFERING",
         }
     }
 }
@@ -76,7 +85,7 @@ impl Stability {
 }
 
 /// A function of a catalog.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "the record on the wire has these flags")]
 pub struct FunctionInfo {
     /// Name without schema.
@@ -184,11 +193,15 @@ impl FunctionInfo {
         arguments::declared(&self.arguments)
     }
 
-    /// The record of a buffering function with all 42 columns of generation 2.2.
+    /// The record with all 42 columns of generation 2.2.
     ///
     /// # Errors
     /// When a schema cannot be encoded.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
+        self.record()?.finish(&[])
+    }
+
+    pub(super) fn record(&self) -> Result<RecordBuilder, WireError> {
         let output = self.output_schema.clone().unwrap_or_else(|| Arc::new(Schema::empty()));
         let defaults = self.parameter_defaults.as_ref().map(|row| ipc::encode_stream(row, &[])).transpose()?;
         let defaults = defaults.map(|blob| blob.to_bytes());
@@ -197,7 +210,7 @@ impl FunctionInfo {
             .pairs("tags", &self.tags)
             .text("name", &self.name)
             .texts("schema_path", &self.schema_path)
-            .choice("function_type", "TABLE_BUFFERING")
+            .choice("function_type", self.function_type.name())
             .coded_bytes("arguments", false, Some(&ipc::encode_schema(&self.arguments)?))
             .coded_bytes("output_schema", false, Some(&ipc::encode_schema(&output)?))
             .coded_bytes("parameter_default_values", true, defaults.as_deref())
@@ -211,7 +224,7 @@ impl FunctionInfo {
             .optional_flag("filter_pushdown", Some(self.filter_pushdown))
             .optional_flag("sampling_pushdown", Some(false))
             .optional_flag("late_materialization", Some(false));
-        secret::add_required(self.tail(record), &self.required_secrets)?.finish(&[])
+        secret::add_required(self.tail(record), &self.required_secrets)
     }
 
     fn tail(&self, record: RecordBuilder) -> RecordBuilder {

@@ -6,6 +6,7 @@ mod bind;
 mod buffering;
 mod cardinality;
 mod catalog;
+mod contents;
 mod function;
 mod init;
 mod outer;
@@ -19,8 +20,10 @@ pub use bind::{BindReply, BindRequest};
 pub use buffering::{CombineReply, CombineRequest, ExecutionRef, ProcessReply, ProcessRequest, ProcessTemplate};
 pub use cardinality::{CardinalityRequest, cardinality_blob, cardinality_of};
 pub use catalog::{
-    CatalogInfo, SchemaInfo, SqlInfo, contents_body, detach_body, item_name, items, items_blob, schemas_body,
+    CatalogInfo, ObjectInfo, SchemaInfo, SqlInfo, contents_body, detach_body, items, items_blob, schemas_body, version,
+    version_body,
 };
+pub use contents::{CatalogContents, catalog_contents_body};
 pub use function::{Example, FunctionInfo, FunctionType, Stability};
 pub use init::{InitHeader, InitRequest, Phase, cancel_body, turn_body};
 pub use outer::{UPLOAD_URL_PATH, no_parameters_body, pointer_body, request_body, upload_url_body};
@@ -40,6 +43,7 @@ pub enum Method {
     CatalogAttach,
     CatalogDetach,
     CatalogVersion,
+    CatalogContents,
     TransactionBegin,
     TransactionCommit,
     TransactionRollback,
@@ -59,11 +63,12 @@ pub enum Method {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::CatalogCatalogs,
         Self::CatalogAttach,
         Self::CatalogDetach,
         Self::CatalogVersion,
+        Self::CatalogContents,
         Self::TransactionBegin,
         Self::TransactionCommit,
         Self::TransactionRollback,
@@ -88,6 +93,7 @@ impl Method {
             Self::CatalogAttach => "catalog_attach",
             Self::CatalogDetach => "catalog_detach",
             Self::CatalogVersion => "catalog_version",
+            Self::CatalogContents => "catalog_contents",
             Self::TransactionBegin => "catalog_transaction_begin",
             Self::TransactionCommit => "catalog_transaction_commit",
             Self::TransactionRollback => "catalog_transaction_rollback",

@@ -60,6 +60,7 @@ fn unary(method: &str, reply: &UnaryReply) -> Vec<String> {
             let attached = AttachReply::from_reply(reply).unwrap();
             vec![show_bytes(&attached.attach_opaque_data), format!("default_schema = {:?}", attached.default_schema)]
         }
+        "catalog_contents" => contents(reply),
         "catalog_schemas" => items(|item| format!("[0] path = {:?}", SchemaInfo::from_blob(item).unwrap().path)),
         "catalog_schema_contents_functions" => {
             items(|item| format!("[0] name = {:?}", FunctionInfo::from_blob(item).unwrap().name))
@@ -77,4 +78,14 @@ fn unary(method: &str, reply: &UnaryReply) -> Vec<String> {
         }
         _ => Vec::new(),
     }
+}
+
+/// What a whole catalog has: every object's name is in the text.
+fn contents(reply: &UnaryReply) -> Vec<String> {
+    let contents = methods::CatalogContents::from_reply(reply).unwrap();
+    assert_eq!(contents.unreadable, 0);
+    assert!(!contents.functions.is_empty() && !contents.schemas.is_empty());
+    let functions = contents.functions.iter().map(|function| format!(" name = {:?}", function.name));
+    let schemas = contents.schemas.iter().map(|schema| format!(" path = {:?}", schema.path));
+    functions.chain(schemas).collect()
 }

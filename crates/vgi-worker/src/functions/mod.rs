@@ -57,3 +57,11 @@ pub fn example_catalog(testing: bool) -> Result<Catalog> {
     }
     Ok(catalog)
 }
+
+/// Adds the schema `generated` with functions that do next to nothing, for tests of large catalogs.
+///
+/// # Errors
+/// When the schema has such functions already.
+pub fn generate(catalog: &mut Catalog, count: usize) -> Result<()> {
+    testing::forms::generate(catalog, count)
+}

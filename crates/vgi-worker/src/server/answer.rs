@@ -96,10 +96,11 @@ impl Exchange<'_> {
             Method::CatalogAttach => self.attach(call),
             Method::CatalogDetach => self.detach(call),
             Method::CatalogVersion => self.version(call),
+            Method::CatalogContents => self.contents(call),
             Method::CatalogSchemas => self.schemas(call),
             Method::SchemaFunctions => self.functions(call),
             Method::SchemaTables | Method::SchemaViews | Method::SchemaMacros | Method::SchemaIndexes => {
-                self.nothing(call)
+                self.objects(method, call)
             }
             Method::TransactionBegin => self.begin_transaction(call),
             Method::TransactionCommit => self.commit_transaction(call),

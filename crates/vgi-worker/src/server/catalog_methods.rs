@@ -7,14 +7,14 @@ use vgi_wire::arguments::decode_values;
 use vgi_wire::filter;
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
-    AttachReply, AttachRequest, BindRequest, CardinalityRequest, CatalogInfo, Example, FunctionInfo, FunctionType,
-    SchemaInfo, begun_blob, cardinality_blob, items_blob,
+    AttachReply, AttachRequest, BindRequest, CardinalityRequest, CatalogContents, CatalogInfo, Example, FunctionInfo,
+    FunctionType, Method, ObjectInfo, SchemaInfo, SqlInfo, begun_blob, cardinality_blob, items_blob,
 };
 use vgi_wire::record::RecordBuilder;
 use vgi_wire::server::{Call, acknowledgement};
 
 use crate::args;
-use crate::catalog::Registered;
+use crate::catalog::{Registered, path};
 use crate::declared::{self, Declared};
 use crate::error::{Error, Result};
 use crate::function::Filters;
@@ -53,7 +53,17 @@ impl Exchange<'_> {
             return Err(Error::NotFound(message).into());
         }
         let options = declared::options(&catalog.attach_options, request.options.as_ref())?;
+        let mut published = Vec::with_capacity(catalog.published.len());
+        for (schema, name) in &catalog.published {
+            let path = path(schema);
+            let function = catalog.functions(&path)?.find(|function| function.spec().name == *name);
+            if let Some(function) = function {
+                published.push(info(function.as_ref(), &path).to_blob()?.to_bytes());
+            }
+        }
         let reply = AttachReply {
+            global_functions: published,
+            global_function_prefix: catalog.prefix.clone(),
             attach_opaque_data: self.attachment(options.as_ref())?,
             default_schema: catalog.default_schema().to_owned(),
             catalog_version: CATALOG_VERSION,
@@ -61,6 +71,7 @@ impl Exchange<'_> {
             settings: catalog.settings.iter().map(Declared::spec).collect(),
             secret_types: catalog.secret_types.clone(),
             supports_transactions: catalog.transactions.is_some(),
+            supports_catalog_contents: true,
             ..AttachReply::default()
         };
         self.result(reply.to_blob())
@@ -81,27 +92,85 @@ impl Exchange<'_> {
         let attachment = call.record()?.bytes("attach_opaque_data")?;
         let attached = protocol::wants_attachments(call.protocol_version.as_deref());
         let info = |name: &str| {
-            let schema = SchemaInfo { path: vec![name.to_owned()], comment: None };
+            let schema = schema_info(name);
             if attached { schema.to_attached_blob(&attachment) } else { schema.to_blob() }
         };
         self.list(self.server.catalog.schemas().map(info).collect())
+    }
+
+    /// Everything at once.
+    pub(super) fn contents(&self, call: &Call) -> Result<Segments, Fault> {
+        self.check_attachment_of(call)?;
+        let etag = format!("{:016x}", self.server.fingerprint);
+        if call.record()?.optional_text("if_none_match").as_ref() == Some(&etag) {
+            let contents = CatalogContents {
+                catalog_version: CATALOG_VERSION,
+                etag: Some(etag),
+                not_modified: true,
+                ..CatalogContents::default()
+            };
+            return self.result(contents.to_blob());
+        }
+        // the catalog does not change while the server runs
+        let known = self.server.contents.get();
+        let blob = known.map_or_else(|| self.all_contents(etag), |known| Ok(known.clone()))?;
+        self.result(Ok(self.server.contents.get_or_init(|| blob).clone().into()))
+    }
+
+    fn all_contents(&self, etag: String) -> Result<Bytes, Fault> {
+        let catalog = &self.server.catalog;
+        let schemas: Vec<_> = catalog.schemas().map(schema_info).collect();
+        let mut functions = Vec::new();
+        for schema in &schemas {
+            functions.extend(catalog.functions(&schema.path)?.map(|function| info(function.as_ref(), &schema.path)));
+        }
+        functions.extend(catalog.listed.functions.iter().cloned());
+        let contents = CatalogContents {
+            catalog_version: CATALOG_VERSION,
+            etag: Some(etag),
+            schemas,
+            functions,
+            tables: catalog.listed.tables.clone(),
+            indexes: catalog.listed.indexes.clone(),
+            views: catalog.views.clone(),
+            macros: catalog.macros.clone(),
+            ..CatalogContents::default()
+        };
+        Ok(contents.to_blob()?.to_bytes())
     }
 
     pub(super) fn functions(&self, call: &Call) -> Result<Segments, Fault> {
         self.check_attachment_of(call)?;
         let record = call.record()?;
         let path = record.texts("path");
-        let functions = self.server.catalog.functions(&path)?;
-        // there are no scalar or aggregate functions here
-        let listed = record.text("type")?.eq_ignore_ascii_case("TABLE_FUNCTION");
-        self.list(functions.filter(|_| listed).map(|function| info(function.as_ref(), &path).to_blob()).collect())
+        let functions = self.server.catalog.functions(&path)?.map(|function| info(function.as_ref(), &path));
+        let listed = self.server.catalog.listed.functions.iter().filter(|function| function.schema_path == path);
+        let kind = record.text("type")?.to_ascii_uppercase();
+        let wanted = |function: &FunctionInfo| kind_of(function.function_type) == kind;
+        self.list(functions.chain(listed.cloned()).filter(wanted).map(|function| function.to_blob()).collect())
     }
 
-    /// A listing of what this worker has none of.
-    pub(super) fn nothing(&self, call: &Call) -> Result<Segments, Fault> {
+    /// The tables, views, macros or indexes of a schema.
+    pub(super) fn objects(&self, method: Method, call: &Call) -> Result<Segments, Fault> {
         self.check_attachment_of(call)?;
-        self.server.catalog.check_schema(&call.record()?.texts("path"))?;
-        self.list(Vec::new())
+        let record = call.record()?;
+        let path = record.texts("path");
+        let catalog = &self.server.catalog;
+        catalog.check_schema(&path)?;
+        let named = |objects: &[ObjectInfo]| {
+            objects.iter().filter(|item| item.schema_path == path).map(ObjectInfo::to_blob).collect()
+        };
+        let table = record.optional_text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("TABLE_MACRO"));
+        let here = |item: &&SqlInfo| item.schema_path == path;
+        self.list(match method {
+            Method::SchemaTables => named(&catalog.listed.tables),
+            Method::SchemaIndexes => named(&catalog.listed.indexes),
+            Method::SchemaViews => catalog.views.iter().filter(here).map(SqlInfo::to_view_blob).collect(),
+            _ => {
+                let macros = catalog.macros.iter().filter(here).filter(|item| item.table == table);
+                macros.map(SqlInfo::to_macro_blob).collect()
+            }
+        })
     }
 
     /// What the function knows of the size of its result before it is there.
@@ -109,8 +178,8 @@ impl Exchange<'_> {
         let request = CardinalityRequest::from_blob(call.request_blob()?)?;
         let bind = BindRequest::from_blob(request.bind_call)?;
         let given = self.given(&bind)?;
-        let function = self.server.catalog.function(&bind.schema_path, &bind.function_name)?;
         let values = decode_values(&bind.arguments)?;
+        let function = self.server.catalog.function_for(&bind.schema_path, &bind.function_name, &values)?;
         let rows = guarded(|| function.cardinality(values, &bind.input_schema, &given, self.logger))?;
         // more than the protocol can say is not known
         let said = |rows: Option<u64>| rows.and_then(|rows| i64::try_from(rows).ok());
@@ -160,41 +229,71 @@ impl Exchange<'_> {
         Bytes::from(format!("vgi-worker catalog {}\0", self.server.catalog.name()))
     }
 
-    /// An attachment has no state here: its data names the catalog, has an id, holds the options, and outlives the process. The options
-    /// are those of the client itself, so there is nothing in them to hide from it.
+    /// An attachment has no state here: its data names the catalog and what is in it, has an id, holds the options, and outlives the
+    /// process. The options are those of the client itself, so there is nothing in them to hide from it.
     fn attachment(&self, options: Option<&RecordBatch>) -> Result<Bytes, Fault> {
         let options = options.map(|options| ipc::encode_stream(options, &[])).transpose()?;
         let options = options.map(|blob| blob.to_bytes()).unwrap_or_default();
-        Ok([self.attachment_prefix(), Bytes::copy_from_slice(&random_id()), options].concat().into())
+        let fingerprint = Bytes::copy_from_slice(&self.server.fingerprint.to_le_bytes());
+        Ok([self.attachment_prefix(), fingerprint, Bytes::copy_from_slice(&random_id()), options].concat().into())
     }
 
-    /// The id and the options of an attachment. A call without one has the defaults, if that is enough.
+    /// The id and the options of an attachment. A call without one has the defaults, if that is enough. An execution goes on although the
+    /// functions of the worker have changed meanwhile.
     pub(super) fn attachment_of(
         &self,
         attachment: Option<&Bytes>,
     ) -> Result<(Option<Bytes>, Option<RecordBatch>), Fault> {
-        self.check_attachment(attachment)?;
         let declared = &self.server.catalog.attach_options;
         let Some(attachment) = attachment else { return Ok((None, declared::options(declared, None)?)) };
-        let mut id = attachment.slice(self.attachment_prefix().len()..);
+        let (_, mut id) = self.parts(attachment)?;
         let options = id.split_off(ATTACHMENT_ID);
         let options = if options.is_empty() { None } else { Some(ipc::decode_batch(options)?) };
         Ok((Some(id), declared::options(declared, options.as_ref())?))
     }
 
-    /// Refuses the attachment of another server; none at all is fine, since there is only one catalog.
+    /// Refuses the attachment of another server, or of one with other functions: its client knows others than there are. None at all is
+    /// fine, since there is only one catalog.
     pub(super) fn check_attachment(&self, given: Option<&Bytes>) -> Result<(), Fault> {
-        let prefix = self.attachment_prefix();
-        if given.is_none_or(|given| given.starts_with(&prefix) && given.len() >= prefix.len() + ATTACHMENT_ID) {
-            return Ok(());
+        let Some(given) = given else { return Ok(()) };
+        let (fingerprint, _) = self.parts(given)?;
+        if fingerprint == self.server.fingerprint {
+            Ok(())
+        } else {
+            Err(not_recognized("is older than this worker's functions"))
         }
-        let message = "attach_opaque_data was not made by this worker; attach again";
-        Err(Fault::new(http::StatusCode::OK, "OpaqueDataNotRecognizedError", message).code("FAILED_PRECONDITION"))
+    }
+
+    /// Fingerprint of an attachment, and its id with the options.
+    fn parts(&self, attachment: &Bytes) -> Result<(u64, Bytes), Fault> {
+        let prefix = self.attachment_prefix();
+        let rest = attachment.strip_prefix(prefix.as_ref()).and_then(|rest| rest.split_first_chunk::<8>());
+        let rest = rest.filter(|(_, rest)| rest.len() >= ATTACHMENT_ID);
+        let (fingerprint, rest) = rest.ok_or_else(|| not_recognized("was not made by this worker"))?;
+        Ok((u64::from_le_bytes(*fingerprint), attachment.slice_ref(rest)))
     }
 
     fn check_attachment_of(&self, call: &Call) -> Result<(), Fault> {
         self.check_attachment(Some(&call.record()?.bytes("attach_opaque_data")?))
     }
+}
+
+fn not_recognized(why: &str) -> Fault {
+    let message = format!("attach_opaque_data {why}; attach again");
+    Fault::new(http::StatusCode::OK, "OpaqueDataNotRecognizedError", message).code("FAILED_PRECONDITION")
+}
+
+/// The kind under which the protocol lists a function.
+fn kind_of(function: FunctionType) -> &'static str {
+    match function {
+        FunctionType::Scalar => "SCALAR_FUNCTION",
+        FunctionType::Aggregate => "AGGREGATE_FUNCTION",
+        FunctionType::Table | FunctionType::TableBuffering | FunctionType::Other => "TABLE_FUNCTION",
+    }
+}
+
+fn schema_info(name: &str) -> SchemaInfo {
+    SchemaInfo { path: path(name), comment: None }
 }
 
 fn info(function: &dyn Registered, path: &[String]) -> FunctionInfo {

@@ -67,9 +67,10 @@ impl Exchange<'_> {
         self.server.counters.bind_calls.add(1);
         self.server.drain.admit()?;
         let request = BindRequest::from_blob(call.request_blob()?)?;
+        self.check_attachment(request.attach_opaque_data.as_ref())?;
         let given = self.given(&request)?;
-        let function = self.server.catalog.function(&request.schema_path, &request.function_name)?;
         let values = decode_values(&request.arguments)?;
+        let function = self.server.catalog.function_for(&request.schema_path, &request.function_name, &values)?;
         let bound = guarded(|| function.bind(values, &request.input_schema, &given, self.logger))?;
         let reply =
             BindReply::new(bound.output_schema).map(|reply| BindReply { secret_lookups: bound.lookups, ..reply });
@@ -94,7 +95,11 @@ impl Exchange<'_> {
         let request = InitRequest::from_blob(blob.clone())?;
         match (request.phase, request.execution_id.clone()) {
             (Phase::TableBufferingFinalize, _) => self.open_stream(&request),
-            (Phase::TableBuffering, None) => self.begin(blob),
+            (Phase::TableBuffering, None) => {
+                let bind = BindRequest::from_blob(request.bind_call)?;
+                self.check_attachment(bind.attach_opaque_data.as_ref())?;
+                self.begin(blob)
+            }
             (Phase::TableBuffering, Some(id)) => {
                 // a secondary init: the execution is there for all requests already
                 let execution = self.execution(ExecutionId::new(id), None, Bytes::new())?;
@@ -230,12 +235,13 @@ impl Exchange<'_> {
         let init = InitRequest::from_blob(init_blob.clone())?;
         let bind = BindRequest::from_blob(init.bind_call.clone())?;
         let given = self.given(&bind)?;
-        let function = self.server.catalog.function(&bind.schema_path, &bind.function_name)?;
+        let values = decode_values(&bind.arguments)?;
+        let function = self.server.catalog.function_for(&bind.schema_path, &bind.function_name, &values)?;
         let output_schema = ipc::decode_schema(&init.output_schema)?;
         Ok(Blueprint {
             projection: projection(init.projection_ids.as_deref(), function.as_ref(), &output_schema)?,
             filters: filters(&init, init_blob, function.as_ref(), &output_schema)?,
-            values: decode_values(&bind.arguments)?,
+            values,
             input_schema: bind.input_schema,
             function,
             output_schema,

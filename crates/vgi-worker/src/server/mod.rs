@@ -28,9 +28,10 @@ pub use handle::{Handle, serve, serve_on};
 pub use options::Options;
 pub use stats::Stats;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::sync::Semaphore;
 use vgi_wire::pool::Pool;
 
@@ -48,6 +49,10 @@ use stats::{Counters, Gauge};
 /// What all requests share.
 pub(crate) struct Server {
     catalog: Catalog,
+    /// That of the catalog.
+    fingerprint: u64,
+    /// Everything that is in it, once a client asked for that.
+    contents: OnceLock<Bytes>,
     storage: Arc<dyn Storage>,
     sealer: Sealer,
     options: Options,
@@ -69,6 +74,8 @@ impl Server {
         let storage = options.storage.open()?;
         let calls = options.max_concurrent_calls.unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         Ok(Self {
+            fingerprint: catalog.fingerprint(),
+            contents: OnceLock::new(),
             catalog,
             sealer: Sealer::new(storage.shared_secret(random_key())?, options.token_ttl),
             storage,

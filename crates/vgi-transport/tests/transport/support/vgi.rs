@@ -8,10 +8,11 @@ use vgi_wire::RemoteError;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::{self, Segments};
 use vgi_wire::methods::{
-    AttachReply, AttachRequest, BindReply, BindRequest, CatalogInfo, CombineReply, CombineRequest, FunctionInfo,
-    FunctionType, InitHeader, InitRequest, Phase, ProcessReply, ProcessRequest, ProtocolEntry, SchemaInfo, items_blob,
-    list_protocols_blob,
+    AttachReply, AttachRequest, BindReply, BindRequest, CatalogContents, CatalogInfo, CombineReply, CombineRequest,
+    FunctionInfo, FunctionType, InitHeader, InitRequest, Phase, ProcessReply, ProcessRequest, ProtocolEntry,
+    SchemaInfo, items_blob, list_protocols_blob,
 };
+use vgi_wire::record::RecordBuilder;
 use vgi_wire::reply::{LogLevel, LogRecord, Tokens};
 use vgi_wire::server::{self, Call, ReplyWriter};
 
@@ -24,6 +25,11 @@ pub struct Vgi {
     dialect: Dialect,
     /// Becomes part of the attach data; a server that restarted has another one.
     pub epoch: Mutex<u32>,
+    /// What attach answers besides its data.
+    pub attached: AttachReply,
+    /// Counter of metadata changes, and what they change: whether functions depend on order.
+    pub version: Mutex<i64>,
+    pub ordered: Mutex<bool>,
     executions: Mutex<HashMap<Bytes, Vec<(Bytes, Bytes)>>>,
     next_id: Mutex<u64>,
 }
@@ -47,6 +53,13 @@ impl Vgi {
         Self {
             dialect: Dialect::select(protocol, version).unwrap(),
             epoch: Mutex::new(1),
+            attached: AttachReply {
+                default_schema: "main".to_owned(),
+                catalog_version_frozen: true,
+                ..AttachReply::default()
+            },
+            version: Mutex::new(0),
+            ordered: Mutex::new(false),
             executions: Mutex::default(),
             next_id: Mutex::new(0),
         }
@@ -151,11 +164,7 @@ impl Vgi {
                 if AttachRequest::from_blob(blob()).unwrap().name != "cat" {
                     return Err(error("NotFoundError", "no such catalog").into());
                 }
-                let reply = AttachReply {
-                    attach_opaque_data: self.attach_data(),
-                    default_schema: "main".to_owned(),
-                    ..AttachReply::default()
-                };
+                let reply = AttachReply { attach_opaque_data: self.attach_data(), ..self.attached.clone() };
                 reply.to_blob().unwrap()
             }
             "catalog_schemas" => {
@@ -167,14 +176,32 @@ impl Vgi {
                 let record = record.unwrap();
                 self.check(record.optional_bytes("attach_opaque_data").as_ref())?;
                 let schema = record.texts("path").pop().or_else(|| record.optional_text("name")).unwrap();
-                let names: &[&str] = match schema.as_str() {
-                    "main" => &["echo", "sum_all"],
-                    "other" => &["only_here"],
-                    _ => return Err(error("ValueError", "which schema?").into()),
-                };
-                let infos: Vec<_> = names.iter().map(|name| function(name, &schema)).collect();
-                items_blob(&infos).unwrap()
+                let infos = self.functions(&schema);
+                if infos.is_empty() {
+                    return Err(error("ValueError", "which schema?").into());
+                }
+                let listed = record.text("type").unwrap() == "TABLE_FUNCTION";
+                let infos = infos.iter().filter(|_| listed).map(|info| info.to_blob().unwrap().to_bytes());
+                items_blob(&infos.collect::<Vec<_>>()).unwrap()
             }
+            "catalog_contents" => {
+                let record = record.unwrap();
+                self.check(record.optional_bytes("attach_opaque_data").as_ref())?;
+                let version = *self.version.lock().unwrap();
+                let etag = Some(format!("version {version}"));
+                let not_modified = record.optional_text("if_none_match") == etag;
+                let contents =
+                    CatalogContents { catalog_version: version, etag, not_modified, ..CatalogContents::default() };
+                let schemas = ["main", "other"].map(|name| SchemaInfo { path: vec![name.to_owned()], comment: None });
+                let functions = [self.functions("main"), self.functions("other")].concat();
+                let full = CatalogContents { schemas: schemas.into(), functions, ..contents.clone() };
+                if not_modified { contents } else { full }.to_blob().unwrap()
+            }
+            "catalog_version" => {
+                self.check(record.unwrap().optional_bytes("attach_opaque_data").as_ref())?;
+                RecordBuilder::new().integer("version", *self.version.lock().unwrap()).finish(&[]).unwrap()
+            }
+            "catalog_detach" => server::acknowledgement().unwrap(),
             "bind" => {
                 let request = BindRequest::from_blob(blob()).unwrap();
                 self.check(request.attach_opaque_data.as_ref())?;
@@ -184,6 +211,16 @@ impl Vgi {
             "table_buffering_destructor" => server::acknowledgement().unwrap(),
             other => return Err(error("AttributeError", other).into()),
         })
+    }
+
+    fn functions(&self, schema: &str) -> Vec<FunctionInfo> {
+        let names: &[&str] = match schema {
+            "main" => &["echo", "sum_all"],
+            "other" => &["only_here"],
+            _ => &[],
+        };
+        let ordered = *self.ordered.lock().unwrap();
+        names.iter().map(|name| FunctionInfo { sink_order_dependent: ordered, ..function(name, schema) }).collect()
     }
 
     fn mint(&self, what: &str) -> Bytes {
@@ -257,7 +294,7 @@ impl Vgi {
     }
 }
 
-fn function(name: &str, schema_name: &str) -> Bytes {
+fn function(name: &str, schema_name: &str) -> FunctionInfo {
     FunctionInfo {
         name: name.to_owned(),
         schema_path: vec![schema_name.to_owned()],
@@ -282,7 +319,4 @@ fn function(name: &str, schema_name: &str) -> Bytes {
         required_settings: Vec::new(),
         required_secrets: Vec::new(),
     }
-    .to_blob()
-    .unwrap()
-    .to_bytes()
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vgi_worker::storage::Backend;
-use vgi_worker::{Credential, Options, functions};
+use vgi_worker::{Catalog, Credential, Declared, Options, functions};
 
 /// Names the storage where arguments can be read by others: every user of a machine sees the arguments of its processes.
 const STORAGE_VARIABLE: &str = "VGI_WORKER_STORAGE";
@@ -64,6 +64,12 @@ struct Serve {
     /// Also serve the functions that only tests need.
     #[arg(long)]
     test_functions: bool,
+    /// Also serve this many generated functions.
+    #[arg(long, value_name = "COUNT", default_value_t = 0, hide = true)]
+    generated_functions: usize,
+    /// Also require this attach option.
+    #[arg(long, value_name = "NAME", hide = true)]
+    required_option: Option<String>,
     /// Write the port to this file when the server is ready.
     #[arg(long, value_name = "PATH")]
     port_file: Option<PathBuf>,
@@ -109,7 +115,7 @@ fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
         if serve.supervisor.is_none() && serve.workers.get() > 1 {
             return several(serve, options, stop).await;
         }
-        let catalog = functions::example_catalog(serve.test_functions)?;
+        let catalog = catalog(serve)?;
         let server = if serve.supervisor.is_some() {
             let listener = TcpListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
             vgi_worker::serve_on(catalog, options, listener)?
@@ -127,6 +133,16 @@ fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
     // a second signal waits for nothing
     runtime.shutdown_background();
     served
+}
+
+/// What is served.
+fn catalog(serve: &Serve) -> Result<Catalog, vgi_worker::Error> {
+    let mut catalog = functions::example_catalog(serve.test_functions)?;
+    functions::generate(&mut catalog, serve.generated_functions)?;
+    if let Some(name) = &serve.required_option {
+        catalog.declare_attach_option(Declared::new::<String>(name, "Shown to nobody.").secret().required())?;
+    }
+    Ok(catalog)
 }
 
 fn options(serve: &Serve) -> Result<Options, Box<dyn std::error::Error>> {

@@ -1,6 +1,8 @@
 //! Functions that only tests need: they show what a client sent, and misbehave on request.
 
 mod count_rows;
+pub(crate) mod forms;
+mod listed;
 mod parts;
 mod phases;
 mod session;
@@ -33,6 +35,8 @@ pub(crate) fn register(catalog: &mut Catalog) -> Result<()> {
     }
     session::register(catalog)?;
     catalog.register("main", CountRows)?;
+    forms::register(catalog)?;
+    listed::declare(catalog);
     catalog.register("main", WhichSchema("main"))?;
     catalog.register("alt", WhichSchema("alt"))
 }
