@@ -99,14 +99,14 @@ fn literals(field: &ArgField<'_>) -> Result<()> {
 /// Positional arguments stand before named ones, required ones before optional ones, and one that repeats stands last of them.
 fn order(fields: &[ArgField<'_>]) -> Result<()> {
     let (mut named, mut repeats, mut optional) = (false, false, false);
-    let mut names = Vec::new();
+    let mut seen = Vec::new();
     for field in fields.iter().filter(|field| field.settings.flatten.is_none()) {
         let (settings, span) = (&field.settings, field.ident.span());
         let name = field.name().value();
-        if names.contains(&name) {
+        if seen.contains(&name) {
             return Err(Error::new(field.name().span(), format!("the argument `{name}` is declared twice")));
         }
-        names.push(name);
+        seen.push(name);
         if settings.named.is_some() {
             named = true;
             continue;

@@ -44,10 +44,10 @@ fn fields_become_arguments() {
 #[test]
 fn repeated_and_flattened_arguments() {
     let code = expanded(
-        r#"struct A {
+        "struct A {
             #[arg(varargs, any, range = 0.0..1.0)] probs: std::vec::Vec<f64>,
             #[arg(flatten)] rest: Rest,
-        }"#,
+        }",
     );
     for part in [
         r#"any_varargs("probs","").range((::std::ops::Bound::Included(::vgi_worker::DefaultValue::Double(0.0)),::std::ops::Bound::Excluded("#,

@@ -271,7 +271,7 @@ mod tests {
             (vec![varargs().or(DefaultValue::Integer(1))], "its default cannot be 1"),
             (vec![named().range(2..)], "default that is not accepted: it must be at least 2, not 1"),
             (vec![named().choices([5, 6])], "it must be one of 5, 6, not 1"),
-            (vec![named().range(3..=2)], "the range [3, 2] is empty"),
+            (vec![named().range(1..1)], "the range [1, 1) is empty"),
             (vec![positional().pattern("x")], "has a pattern, but is no text"),
         ] {
             let message = check("f", &bad).unwrap_err().to_string();

@@ -374,7 +374,7 @@ mod tests {
         let text = Some(&DataType::Utf8);
         let choices = |choices: Vec<DefaultValue>| Rules { choices: Some(choices), ..Rules::default() };
         for (rules, data_type, flaw) in [
-            (ranged(3..=2), double, "the range [3, 2] is empty"),
+            (ranged((Bound::Included(3), Bound::Included(2))), double, "the range [3, 2] is empty"),
             (ranged(2..2), double, "the range [2, 2) is empty"),
             (ranged(f64::NAN..), double, ""),
             (ranged(0..=1), text, "is no number"),

@@ -119,19 +119,19 @@ impl Exchange<'_> {
 
     pub(super) fn begin_transaction(&self, call: &Call) -> Result<Segments, Fault> {
         let id = Bytes::copy_from_slice(&random_id());
-        self.with_transaction(call, &id, |transactions, context| transactions.begin(context))?;
+        self.with_transaction(call, &id, Transactions::begin)?;
         self.result(begun_blob(&id))
     }
 
     pub(super) fn commit_transaction(&self, call: &Call) -> Result<Segments, Fault> {
         let id = call.record()?.bytes("transaction_opaque_data")?;
-        self.with_transaction(call, &id, |transactions, context| transactions.commit(context))?;
+        self.with_transaction(call, &id, Transactions::commit)?;
         self.result(acknowledgement())
     }
 
     pub(super) fn roll_back_transaction(&self, call: &Call) -> Result<Segments, Fault> {
         let id = call.record()?.bytes("transaction_opaque_data")?;
-        self.with_transaction(call, &id, |transactions, context| transactions.rollback(context))?;
+        self.with_transaction(call, &id, Transactions::rollback)?;
         self.result(acknowledgement())
     }
 

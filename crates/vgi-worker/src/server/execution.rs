@@ -94,7 +94,7 @@ impl Exchange<'_> {
         self.server.sweep()?;
         let id = ExecutionId::from(random_id().to_vec());
         let execution = self.assemble(id.clone(), blob.clone(), None, Bytes::new())?;
-        self.check_lookups(&execution)?;
+        execution.check_lookups()?;
         let storage = &self.server.storage;
         storage.begin(&id).map_err(Error::from)?;
         let owner = Bytes::copy_from_slice(self.principal.as_bytes());
@@ -107,23 +107,6 @@ impl Exchange<'_> {
         }
         self.server.counters.executions.add(1);
         self.opened(&execution)
-    }
-
-    /// Refuses to begin what was bound without the secrets that the function asked for, as a client does that does not know of them. The
-    /// output of such a bind has no column, which hardly any other has, so that it is only then that the function is asked again.
-    fn check_lookups(&self, execution: &Execution) -> Result<()> {
-        let Execution { function, values, scope } = execution;
-        if scope.given.secrets_resolved || !scope.output_schema.fields().is_empty() {
-            return Ok(());
-        }
-        let again = guarded(|| function.bind(values.clone(), &scope.input_schema, &scope.given, &Logger::default()))?;
-        if again.lookups.is_empty() {
-            return Ok(());
-        }
-        let name = &function.spec().name;
-        let message =
-            format!("{name} asked for secrets when it was bound: the client must look for them and bind again");
-        Err(Error::Protocol(message))
     }
 
     pub(super) fn process(&self, call: &Call) -> Result<Segments, Fault> {
@@ -221,6 +204,23 @@ impl Exchange<'_> {
 }
 
 impl Execution {
+    /// Refuses to begin what was bound without the secrets that the function asked for, as a client does that does not know of them. The
+    /// output of such a bind has no column, which hardly any other has, so that it is only then that the function is asked again.
+    fn check_lookups(&self) -> Result<()> {
+        let Self { function, values, scope } = self;
+        if scope.given.secrets_resolved || !scope.output_schema.fields().is_empty() {
+            return Ok(());
+        }
+        let again = guarded(|| function.bind(values.clone(), &scope.input_schema, &scope.given, &Logger::default()))?;
+        if again.lookups.is_empty() {
+            return Ok(());
+        }
+        let name = &function.spec().name;
+        let message =
+            format!("{name} asked for secrets when it was bound: the client must look for them and bind again");
+        Err(Error::Protocol(message))
+    }
+
     /// The columns that a stream shall deliver.
     pub(super) fn narrow_to(&mut self, projection_ids: Option<&[i64]>) -> Result<()> {
         self.scope.projection = projection(projection_ids, self.function.as_ref(), &self.scope.output_schema)?;
