@@ -71,12 +71,12 @@ pub const INFLIGHT: Setting = number(
     (1, 64),
 );
 
-/// Size that requests grow to once many small ones were sent. What one costs beside its bytes is spread over them; above 2 MiB little is
-/// gained, and every thread holds a window of requests.
+/// Size that requests grow to once many small ones were sent. What one costs beside its bytes is spread over them; above 2 MB little is
+/// gained, every thread holds a window of requests, and 2 MiB is what servers take when nobody told them otherwise.
 pub const BATCH_BYTES: Setting = number(
     "vgi_batch_bytes",
     "Size in bytes up to which chunks are merged into one request after a call's first requests; 0 never merges",
-    2 << 20,
+    1_900_000,
     (0, 1 << 30),
 );
 

@@ -108,6 +108,9 @@ impl SinkThread {
         self.enter_batch(batch_index, interrupt)?;
         let rows = ffi::chunk_rows(chunk);
         let weight = self.exporter.weigh(chunk).map_err(|error| self.shared.fail(error))?;
+        if self.merging.has_no_room(self.exporter.bytes(), weight) {
+            self.send(interrupt)?;
+        }
         let step = self.merging.rows_at_once(rows, weight);
         for first in (0..rows).step_by(step) {
             let encoding = &self.shared.observer.counters.encoding;

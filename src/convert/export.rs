@@ -48,7 +48,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Bytes of all texts and blobs of a chunk.
+    /// Bytes that a chunk would add, as far as its columns know.
     pub fn weigh(&mut self, chunk: &ffi::DataChunk) -> Result<usize, Error> {
         let count = ffi::chunk_rows(chunk);
         let columns = self.columns.iter_mut().enumerate();

@@ -21,7 +21,7 @@ pub(super) trait Collector {
     /// Adds the rows of a vector that are picked.
     fn append(&mut self, vector: &ffi::Vector, picks: Picks<'_>) -> Result<(), Error>;
 
-    /// Bytes that the texts of a vector would add, for those that know it: what tells a chunk of long rows.
+    /// Bytes that a vector of so many rows would add, as far as that is known without much work: not of what is nested.
     fn weigh(&mut self, _: &ffi::Vector, _: usize) -> Result<usize, Error> {
         Ok(0)
     }

@@ -106,6 +106,10 @@ impl<S: Plain, T: Plain + From<S> + arrow_buffer::ArrowNativeType> Collector for
         Ok(())
     }
 
+    fn weigh(&mut self, _: &ffi::Vector, count: usize) -> Result<usize, Error> {
+        Ok(count * size_of::<T>())
+    }
+
     fn bytes(&self) -> usize {
         self.values.len() * size_of::<T>()
     }

@@ -66,7 +66,9 @@ impl Collector for Texts {
             // SAFETY: as in `append`.
             if valid { unsafe { rows.value::<Text>(place) }.length() as usize } else { 0 }
         };
-        Ok(rows.dense_places().map_or_else(|| rows.places().map(weight).sum(), |places| places.map(weight).sum()))
+        let texts: usize =
+            rows.dense_places().map_or_else(|| rows.places().map(weight).sum(), |places| places.map(weight).sum());
+        Ok(texts + count * size_of::<i32>())
     }
 
     fn bytes(&self) -> usize {
