@@ -259,6 +259,10 @@ impl Vgi {
             InitHeader { execution_id: id.clone(), opaque_data: None, max_workers: None }.to_stream().unwrap()
         };
         if request.phase == Phase::TableBuffering {
+            let bind = BindRequest::from_blob(request.bind_call.clone()).unwrap();
+            if let Err(error) = self.check(bind.attach_opaque_data.as_ref()) {
+                return Self::finish(&[], Err(error));
+            }
             let id = self.mint("execution ");
             self.executions.lock().unwrap().insert(id.clone(), Vec::new());
             let mut body = header(&id);
