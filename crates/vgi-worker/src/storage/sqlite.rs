@@ -8,10 +8,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::ids::ExecutionId;
 use crate::storage::spill::Spill;
@@ -106,9 +106,21 @@ fn number_of(connection: &Connection, execution: &ExecutionId) -> Result<(i64, i
 fn connect(path: &Path) -> Result<Connection, StorageError> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
-    // after a power cut no execution goes on, so no commit needs to reach the disk
-    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")?;
+    // SQLite does not wait by itself for another process that makes the same file at the same time: two that switch a file to WAL refuse
+    // each other at once
+    let begun = Instant::now();
+    while let Err(error) = configure(&connection) {
+        if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) || begun.elapsed() > BUSY {
+            return Err(error.into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
     Ok(connection)
+}
+
+fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
+    // after a power cut no execution goes on, so no commit needs to reach the disk
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")
 }
 
 impl SqliteStorage {
