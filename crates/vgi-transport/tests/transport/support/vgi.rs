@@ -201,14 +201,13 @@ impl Vgi {
                 self.check(record.unwrap().optional_bytes("attach_opaque_data").as_ref())?;
                 RecordBuilder::new().integer("version", *self.version.lock().unwrap()).finish(&[]).unwrap()
             }
-            "catalog_detach" => server::acknowledgement().unwrap(),
             "bind" => {
                 let request = BindRequest::from_blob(blob()).unwrap();
                 self.check(request.attach_opaque_data.as_ref())?;
                 BindReply::new(request.input_schema).unwrap().to_blob().unwrap()
             }
             "table_buffering_combine" => self.combine(&CombineRequest::from_blob(blob()).unwrap())?,
-            "table_buffering_destructor" => server::acknowledgement().unwrap(),
+            "catalog_detach" | "table_buffering_destructor" => server::acknowledgement().unwrap(),
             other => return Err(error("AttributeError", other).into()),
         })
     }
