@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::Int64Array;
 use arrow_schema::{DataType, Field, Schema};
-use vgi_wire::methods::{FunctionInfo, FunctionType, ObjectInfo};
+use vgi_wire::methods::{Example, FunctionInfo, FunctionType, ObjectInfo};
 
 use crate::catalog::Catalog;
 
@@ -45,7 +45,7 @@ fn function(name: &str, function_type: FunctionType) -> FunctionInfo {
         comment: None,
         tags: Vec::new(),
         stability: None,
-        examples: Vec::new(),
+        examples: vec![Example { sql: format!("SELECT {name}(1);"), description: "An error.".to_owned() }],
         categories: Vec::new(),
         projection_pushdown: false,
         filter_pushdown: false,
