@@ -1,6 +1,6 @@
 //! Attaching once, attaching anew, and names that do not exist.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vgi_transport::{
@@ -54,6 +54,25 @@ fn a_restarted_server_is_attached_anew_once() {
     drop((attachment, bound));
     assert!(drain_background(Duration::from_secs(10)));
     assert_eq!(server.count("catalog_detach"), 0);
+}
+
+#[test]
+fn a_server_that_speaks_another_version_after_a_restart_is_spoken_to_in_that() {
+    let deployed = Arc::new(Mutex::new(Arc::new(Vgi::current())));
+    let serving = Arc::clone(&deployed);
+    let server = Server::start(move |request| {
+        let vgi = Arc::clone(&serving.lock().unwrap());
+        vgi.answer(request)
+    });
+    let attachment = attached(&server, &Options::default()).unwrap();
+    let bound = Arc::new(bind(&attachment).unwrap());
+    for version in ["2.0.0", "2.2.0"] {
+        *deployed.lock().unwrap() = Arc::new(Vgi::new(Some("vgi.v2"), Some(version)));
+        // what was bound before is bound again
+        Execution::start(Arc::clone(&bound), InitOptions::default(), &NeverInterrupted).unwrap();
+        let now = attachment.renewing(&NeverInterrupted, bind).unwrap();
+        assert_eq!(now.attachment.dialect().version.as_deref(), Some(version));
+    }
 }
 
 #[test]
