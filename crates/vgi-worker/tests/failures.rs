@@ -194,12 +194,7 @@ fn a_reply_above_the_clients_limit_is_an_error() {
     let call = Call::new("emit_wide").positional(int(10_000));
     let execution = client.begin(&call, &input().schema()).unwrap();
     let (streams, _) = execution.combine(Vec::new()).unwrap();
-    let request = vgi_wire::methods::InitRequest {
-        phase: vgi_wire::methods::Phase::TableBufferingFinalize,
-        execution_id: Some(execution.id.clone()),
-        finalize_state_id: Some(streams[0].clone()),
-        ..execution.init.clone()
-    };
+    let request = execution.stream_request(&streams[0]);
     let body = client.body(Method::Init, request.to_blob(&client.dialect).unwrap()).to_bytes();
     let limited = |limit: &str| {
         let headers = [("content-type", ARROW), ("vgi-accept-max-response-bytes", limit)];

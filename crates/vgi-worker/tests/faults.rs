@@ -168,12 +168,7 @@ fn a_stream_without_header_and_a_token_without_end() {
     let call = Call::new("emit_parts").positional(int(1)).positional(int(4));
     let execution = client.begin(&call, &input().schema()).unwrap();
     let (streams, _) = execution.combine(Vec::new()).unwrap();
-    let request = vgi_wire::methods::InitRequest {
-        phase: vgi_wire::methods::Phase::TableBufferingFinalize,
-        execution_id: Some(execution.id.clone()),
-        finalize_state_id: Some(streams[0].clone()),
-        ..execution.init.clone()
-    };
+    let request = execution.stream_request(&streams[0]);
     let body = client.body(Method::Init, request.to_blob(&client.dialect).unwrap());
     assert!(read_init(client.post(&client.dialect.path(Method::Init), body).body).is_err());
     let first = execution.open_stream(&streams[0]).unwrap();

@@ -145,29 +145,14 @@ mod tests {
 
     fn function(number: usize) -> FunctionInfo {
         let field = Field::new(format!("a{}", number % 7), DataType::Int64, true);
+        let path = vec!["main".to_owned(), format!("s{}", number % 3)];
+        let arguments = Arc::new(Schema::new(vec![field]));
         FunctionInfo {
-            name: format!("f{number}"),
-            schema_path: vec!["main".to_owned(), format!("s{}", number % 3)],
-            function_type: FunctionType::TableBuffering,
-            arguments: Arc::new(Schema::new(vec![field])),
-            parameter_defaults: None,
-            output_schema: None,
             description: format!("The function {number}."),
-            comment: None,
-            tags: Vec::new(),
-            stability: None,
-            examples: Vec::new(),
             categories: vec!["numbers".to_owned()],
             projection_pushdown: number.is_multiple_of(2),
-            filter_pushdown: false,
-            filter_semantic_profiles: Vec::new(),
-            filters_exactly_applied: false,
-            max_workers: None,
-            source_order_dependent: false,
             sink_order_dependent: number.is_multiple_of(5),
-            requires_input_batch_index: false,
-            required_settings: Vec::new(),
-            required_secrets: Vec::new(),
+            ..FunctionInfo::new(format!("f{number}"), path, FunctionType::TableBuffering, arguments)
         }
     }
 

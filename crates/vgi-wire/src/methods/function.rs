@@ -135,6 +135,40 @@ pub struct FunctionInfo {
 }
 
 impl FunctionInfo {
+    /// A function with these arguments that declares nothing else.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        schema_path: Vec<String>,
+        function_type: FunctionType,
+        arguments: SchemaRef,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            schema_path,
+            function_type,
+            arguments,
+            parameter_defaults: None,
+            output_schema: None,
+            description: String::new(),
+            comment: None,
+            tags: Vec::new(),
+            stability: None,
+            examples: Vec::new(),
+            categories: Vec::new(),
+            projection_pushdown: false,
+            filter_pushdown: false,
+            filter_semantic_profiles: Vec::new(),
+            filters_exactly_applied: false,
+            max_workers: None,
+            source_order_dependent: false,
+            sink_order_dependent: false,
+            requires_input_batch_index: false,
+            required_settings: Vec::new(),
+            required_secrets: Vec::new(),
+        }
+    }
+
     /// Reads one item of a listing.
     ///
     /// # Errors

@@ -235,14 +235,18 @@ impl Execution {
         Ok((CombineReply::from_reply(&reply)?.finalize_state_ids, reply.logs))
     }
 
-    pub fn open_stream(&self, id: &Bytes) -> Result<Turn, Failure> {
-        let request = InitRequest {
+    /// The request that opens a stream.
+    pub fn stream_request(&self, id: &Bytes) -> InitRequest {
+        InitRequest {
             phase: Phase::TableBufferingFinalize,
             execution_id: Some(self.id.clone()),
             finalize_state_id: Some(id.clone()),
             ..self.init.clone()
-        };
-        let reply = self.client.open(&request)?;
+        }
+    }
+
+    pub fn open_stream(&self, id: &Bytes) -> Result<Turn, Failure> {
+        let reply = self.client.open(&self.stream_request(id))?;
         assert_eq!(reply.header.execution_id, self.id);
         Ok(reply.turn.unwrap())
     }

@@ -298,28 +298,5 @@ impl Vgi {
 }
 
 fn function(name: &str, schema_name: &str) -> FunctionInfo {
-    FunctionInfo {
-        name: name.to_owned(),
-        schema_path: vec![schema_name.to_owned()],
-        function_type: FunctionType::TableBuffering,
-        arguments: schema(),
-        parameter_defaults: None,
-        output_schema: None,
-        description: String::new(),
-        comment: None,
-        tags: Vec::new(),
-        stability: None,
-        examples: Vec::new(),
-        categories: Vec::new(),
-        projection_pushdown: false,
-        filter_pushdown: false,
-        filter_semantic_profiles: Vec::new(),
-        filters_exactly_applied: false,
-        max_workers: None,
-        source_order_dependent: false,
-        sink_order_dependent: false,
-        requires_input_batch_index: false,
-        required_settings: Vec::new(),
-        required_secrets: Vec::new(),
-    }
+    FunctionInfo::new(name, vec![schema_name.to_owned()], FunctionType::TableBuffering, schema())
 }

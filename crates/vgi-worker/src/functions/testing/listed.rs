@@ -34,28 +34,10 @@ pub(super) fn declare(catalog: &mut Catalog) {
 }
 
 fn function(name: &str, function_type: FunctionType) -> FunctionInfo {
+    let arguments = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
     FunctionInfo {
-        name: name.to_owned(),
-        schema_path: vec!["main".to_owned()],
-        function_type,
-        arguments: Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)])),
-        parameter_defaults: None,
-        output_schema: None,
         description: "Only listed.".to_owned(),
-        comment: None,
-        tags: Vec::new(),
-        stability: None,
         examples: vec![Example { sql: format!("SELECT {name}(1);"), description: "An error.".to_owned() }],
-        categories: Vec::new(),
-        projection_pushdown: false,
-        filter_pushdown: false,
-        filter_semantic_profiles: Vec::new(),
-        filters_exactly_applied: false,
-        max_workers: None,
-        source_order_dependent: false,
-        sink_order_dependent: false,
-        requires_input_batch_index: false,
-        required_settings: Vec::new(),
-        required_secrets: Vec::new(),
+        ..FunctionInfo::new(name, vec!["main".to_owned()], function_type, arguments)
     }
 }
