@@ -65,10 +65,12 @@ impl SourceThread {
             if let Some(failure) = self.shared.failure() {
                 return Err(failure);
             }
-            let Some(mut stream) = self.shared.next_stream(self.stream.take())? else { return Ok(false) };
+            let Some(mut stream) = self.next_stream()? else { return Ok(false) };
             let waiting = &self.shared.observer.counters.waiting;
             if let Some(batch) = waiting.time(|| stream.next(&QueryInterrupt(&context)))? {
+                let held = batch_bytes(&batch) + stream.rest().map(batch_bytes).sum::<usize>();
                 self.stream = Some(stream);
+                self.memory.hold(held)?;
                 let shared = Arc::clone(&self.shared);
                 shared.observer.counters.decoding.time(|| self.take_batch(context.as_mut(), batch))?;
             } else {
@@ -79,13 +81,20 @@ impl SourceThread {
         Ok(true)
     }
 
+    /// The stream to read from: what a reply brought is read to its end first, so that a thread holds one reply only.
+    fn next_stream(&mut self) -> Result<Option<FinalizeStream>, Error> {
+        match self.stream.take() {
+            Some(stream) if stream.rest().next().is_some() => Ok(Some(stream)),
+            stream => self.shared.next_stream(stream),
+        }
+    }
+
     fn take_batch(&mut self, context: Pin<&mut ffi::ClientContext>, batch: RecordBatch) -> Result<(), Error> {
         if !self.importer.as_ref().is_some_and(|(schema, _)| schema == batch.schema_ref()) {
             self.check_schema(batch.schema_ref())?;
             let importer = Importer::new(context, batch.schema_ref())?;
             self.importer = Some((batch.schema(), importer));
         }
-        self.memory.hold(batch_bytes(&batch))?;
         self.shared.observer.counters.received.add(batch.num_rows());
         self.page = Page { offset: 0, rows: batch.num_rows() };
         if let Some((_, importer)) = &mut self.importer {

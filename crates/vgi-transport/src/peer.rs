@@ -29,6 +29,10 @@ use crate::verdict;
 /// Announces the client's bound of replies.
 const MAX_RESPONSE: &str = "vgi-accept-max-response-bytes";
 
+/// Tells a server that replies of a stream may have any number of batches. An extension of `vgi-worker`: the protocol wants clients to
+/// read them, but some refuse, so servers of its second generation send one at a time.
+const SEVERAL_BATCHES: &str = "vgi-accept-several-batches";
+
 /// The bound as the protocol can express it.
 fn announced_limit(max: u64) -> u64 {
     max.clamp(1 << 16, (1 << 53) - 1)
@@ -99,6 +103,7 @@ impl Peer {
         if lock(&self.capabilities).accepts_max_response_bytes {
             headers.insert(MAX_RESPONSE, announced_limit(self.options.max_response_bytes).into());
         }
+        headers.insert(SEVERAL_BATCHES, HeaderValue::from_static("true"));
         Ok(Request {
             client: ClientKey::new(self.base.is_https(), self.base.is_loopback(), &self.options),
             url: self.base.url(path)?,

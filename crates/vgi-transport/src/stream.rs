@@ -59,6 +59,11 @@ impl FinalizeStream {
         !self.ready.is_empty() || self.flight.as_ref().is_none_or(|(_, flight)| flight.is_finished())
     }
 
+    /// Batches that came in the same reply as the last one and are still to be given.
+    pub fn rest(&self) -> impl Iterator<Item = &RecordBatch> {
+        self.ready.iter()
+    }
+
     /// The next batch with rows; `None` at the end.
     ///
     /// # Errors

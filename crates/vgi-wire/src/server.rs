@@ -102,6 +102,19 @@ impl ReplyWriter {
         Ok(Self { writer: StreamWriter::new(&schema)?, schema, ids })
     }
 
+    /// The stream's schema.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Bytes of the stream so far.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a stream has a schema from the beginning")]
+    pub fn len(&self) -> usize {
+        self.writer.len()
+    }
+
     /// Adds rows.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ fn start(rules: &[&str]) -> (FaultyHandle, Client) {
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let server = serve_with_faults(functions::example_catalog(true).unwrap(), Options::default(), rules).unwrap();
     let dialect = Dialect::select(Some("vgi.v2"), Some("2.2.0")).unwrap();
-    let client = Client { address: server.address(), dialect, token: None };
+    let client = Client { address: server.address(), dialect, token: None, reads_several: false };
     (server, client)
 }
 

@@ -49,6 +49,11 @@ impl StreamWriter {
         Ok(())
     }
 
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
     /// The messages that a batch becomes.
     pub(super) fn parts(&mut self, batch: &RecordBatch) -> Result<Pieces, WireError> {
         let pieces = self.encoder.encode(batch).map_err(WireError::Encode)?;

@@ -1,10 +1,12 @@
-//! How large a reply the client is ready to read.
+//! What reply the client is ready to read: how large, and of how many batches.
 
 use http::{HeaderMap, StatusCode};
 
 use crate::server::fault::Fault;
 
 const HEADER: &str = "vgi-accept-max-response-bytes";
+/// Not of the protocol: its clients may take a second batch in a reply of a stream for an error, so who reads several says so.
+const SEVERAL: &str = "vgi-accept-several-batches";
 const SMALLEST: u64 = 65_536;
 /// The largest integer that every JSON implementation carries exactly.
 const LARGEST: u64 = (1 << 53) - 1;
@@ -22,6 +24,11 @@ pub(super) fn of(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
         Fault::bad_request("ProtocolError", message)
     };
     limit.ok_or_else(refused).map(Some)
+}
+
+/// Whether the client reads any number of batches in a reply.
+pub(super) fn reads_several(headers: &HeaderMap) -> bool {
+    headers.get(SEVERAL).is_some_and(|value| value == "true")
 }
 
 /// The smaller of two limits.

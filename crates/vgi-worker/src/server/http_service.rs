@@ -119,7 +119,7 @@ pub(super) fn json_response(status: StatusCode, value: &serde_json::Value) -> Re
 async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, principal: &str) -> Response<Body> {
     let logger = Logger::default();
     let refuse = |fault: Fault| {
-        let exchange = Exchange { server, request_id, principal, logger: &logger, budget: None };
+        let exchange = Exchange { server, request_id, principal, logger: &logger, budget: None, reads_several: false };
         server.counters.errors.add(1);
         arrow_response(exchange.refuse(fault), None)
     };
@@ -145,14 +145,15 @@ async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, pr
         Err(fault) => return refuse(fault),
     };
     let wanted = body::wanted_coding(&head.headers);
+    let reads_several = budget::reads_several(&head.headers);
     let task = {
         let (server, logger) = (Arc::clone(server), logger.clone());
         let (request_id, principal) = (request_id.to_owned(), principal.to_owned());
         move || {
             // a call that nobody waits for any more still computes
             let _permit = permit;
-            let exchange =
-                Exchange { server: &server, request_id: &request_id, principal: &principal, logger: &logger, budget };
+            let (request_id, principal) = (&request_id, &principal);
+            let exchange = Exchange { server: &server, request_id, principal, logger: &logger, budget, reads_several };
             let mut answer = match coding.decode(bytes, limit) {
                 Ok(plain) => exchange.answer(place, plain),
                 Err(fault) => exchange.refuse(fault),

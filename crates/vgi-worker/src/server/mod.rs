@@ -22,6 +22,7 @@ mod recent;
 mod route;
 mod stats;
 mod stream;
+mod turn;
 
 pub use auth::Credential;
 pub use handle::{Handle, serve, serve_on};
@@ -120,6 +121,8 @@ struct Exchange<'a> {
     logger: &'a Logger,
     /// Bytes that the reply may have.
     budget: Option<u64>,
+    /// Whether a reply of a stream may have several batches.
+    reads_several: bool,
 }
 
 /// The first bytes of a random id, as text.

@@ -74,6 +74,8 @@ pub struct Client {
     pub dialect: Dialect,
     /// Bearer token of every request.
     pub token: Option<String>,
+    /// Whether it says that it reads several batches in a reply.
+    pub reads_several: bool,
 }
 
 impl Client {
@@ -82,6 +84,7 @@ impl Client {
             address: server.address(),
             dialect: Dialect::select(Some("vgi.v2"), Some("2.2.0")).unwrap(),
             token: None,
+            reads_several: false,
         }
     }
 
@@ -89,6 +92,7 @@ impl Client {
         let authorization = self.token.as_ref().map(|token| format!("Bearer {token}"));
         let mut headers = vec![("content-type", ARROW)];
         headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
+        headers.extend(self.reads_several.then_some(("vgi-accept-several-batches", "true")));
         http(self.address, "POST", &format!("/{path}"), &headers, &body.to_bytes())
     }
 

@@ -82,6 +82,9 @@ struct Serve {
     /// Give up on a request that is not answered within this time.
     #[arg(long, value_name = "SECONDS")]
     call_timeout: Option<u64>,
+    /// Gather the batches of a stream into replies of about this size, where the client reads such replies; 0 is a batch a reply.
+    #[arg(long, value_name = "BYTES", default_value_t = Options::default().page_bytes)]
+    page_bytes: usize,
     /// Keep the state of an execution for this long after its last request.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     state_ttl: u64,
@@ -153,6 +156,7 @@ fn options(serve: &Serve) -> Result<Options, Box<dyn std::error::Error>> {
         port: serve.listen.map_or(serve.port, |address| address.port()),
         max_concurrent_calls: serve.max_concurrent_calls,
         call_timeout: serve.call_timeout.map(Duration::from_secs),
+        page_bytes: serve.page_bytes,
         storage,
         credentials: serve.tokens.as_deref().map(credentials).transpose()?.unwrap_or_default(),
         max_request_bytes: serve.max_request_bytes,
