@@ -32,7 +32,7 @@ CXX_FILES := $(wildcard cpp/*.cpp cpp/*.hpp)
 EXPORTED := ^_?(vgi_duckdb_cpp_init|(vgi[$$])?cxxbridge1[$$].*)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build test interop clients bench counts sanitize lint format demo package fuzz clean
+.PHONY: help build test interop clients bench counts sanitize threads lint format demo package fuzz clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ sanitize: $(PYTHON)/ready ## Run the SQL tests with AddressSanitizer and Undefin
 		ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0 UBSAN_OPTIONS=print_stacktrace=1 \
 		$(CARGO_TARGET_DIR)/release/deps/$$(cd $(CARGO_TARGET_DIR)/release/deps && ls -t | grep -E '^sqllogic-[0-9a-f]+$$' | head -1) $(T)
 	cargo build $(SELECTION)
+
+threads: export CARGO_TARGET_DIR := $(CARGO_TARGET_DIR)/threads
+threads: ## Run the tests of the crates under ThreadSanitizer (needs the source of the standard library); T=text as for test
+	tests/threads/run.sh $(T)
 
 lint: ## Check everything that CI checks before the tests
 	cargo fmt --all --check

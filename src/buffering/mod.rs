@@ -6,6 +6,7 @@ mod counters;
 mod execution;
 mod memory;
 mod merging;
+mod numbering;
 mod observer;
 mod ordering;
 mod plan;

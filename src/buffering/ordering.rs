@@ -52,24 +52,6 @@ impl SinkMode {
     }
 }
 
-/// DuckDB numbers the batches of the n-th pipeline below a UNION ALL from n · 10^13 (`PipelineBuildState::BATCH_INCREMENT`).
-const PIPELINE_STRIDE: u64 = 10_000_000_000_000;
-/// A wire index has 63 bits: 13 for the pipeline, 30 for the batch in it, 20 for the request in the batch.
-const PIPELINE_BITS: u32 = 13;
-const BATCH_BITS: u32 = 30;
-const REQUEST_BITS: u32 = 20;
-
-/// The index of the `request`-th request of one of DuckDB's batches: unique, and growing with source order. `None` when the numbers
-/// do not fit, which takes 8,192 pipelines, 10^9 row groups or 10^6 requests of one row group.
-pub fn wire_batch_index(batch: u64, request: u64) -> Option<i64> {
-    let pipeline = batch / PIPELINE_STRIDE;
-    let batch = batch % PIPELINE_STRIDE;
-    if pipeline >> PIPELINE_BITS != 0 || batch >> BATCH_BITS != 0 || request >> REQUEST_BITS != 0 {
-        return None;
-    }
-    i64::try_from(pipeline << (BATCH_BITS + REQUEST_BITS) | batch << REQUEST_BITS | request).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,19 +84,5 @@ mod tests {
         assert_eq!(SinkMode::Serial.window(4), 1);
         assert_eq!(SinkMode::Counted.window(4), 1);
         assert_eq!(SinkMode::Parallel.window(0), 1);
-    }
-
-    #[test]
-    fn wire_indexes_grow_with_source_order_and_fit() {
-        assert_eq!(wire_batch_index(0, 0), Some(0));
-        assert_eq!(wire_batch_index(3, 7), Some(3 * (1 << 20) + 7));
-        let order =
-            [(0, 0), (0, 1), (1, 0), (999_999_999, 1_048_575), (PIPELINE_STRIDE, 0), (PIPELINE_STRIDE * 2 + 5, 1)];
-        let indexes: Vec<_> = order.iter().map(|&(batch, request)| wire_batch_index(batch, request).unwrap()).collect();
-        assert!(indexes.is_sorted() && indexes.windows(2).all(|pair| pair[0] < pair[1]), "{indexes:?}");
-        assert_eq!(wire_batch_index(PIPELINE_STRIDE * 8_191, 0).map(|index| index > 0), Some(true));
-        assert_eq!(wire_batch_index(PIPELINE_STRIDE * 8_192, 0), None);
-        assert_eq!(wire_batch_index(0, 1 << 20), None);
-        assert_eq!(wire_batch_index(1 << 30, 0), None);
     }
 }

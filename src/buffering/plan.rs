@@ -30,10 +30,6 @@ pub(super) struct Plan {
     pub(super) request_limit: Option<usize>,
 }
 
-/// Bounds a merged request where DuckDB's batch index rules: one that is refused as too large cannot go again in parts there, and 1 MiB
-/// is what proxies take when nobody told them otherwise.
-const INDEXED_BYTES: usize = 900 << 10;
-
 impl CallPlan {
     /// Plans a call for a query that wants these columns of its output.
     pub fn new(
@@ -48,7 +44,6 @@ impl CallPlan {
         let batch_bytes = settings::size_of(context, settings::BATCH_BYTES)?;
         // merging beyond what the server accepts would only be undone
         let batch_bytes = request_limit.map_or(batch_bytes, |limit| batch_bytes.min(limit / 2));
-        let batch_bytes = if mode == SinkMode::Indexed { batch_bytes.min(INDEXED_BYTES) } else { batch_bytes };
         let all = columns.iter().copied().eq(0..call.output().len());
         let plan = Plan {
             mode,

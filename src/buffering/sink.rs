@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -12,8 +11,9 @@ use vgi_wire::methods::ProcessReply;
 use super::execution::{Shared, StateId, next_connection};
 use super::memory::Memory;
 use super::merging::Merging;
+use super::numbering::{Numbering, Place};
 use super::observer::hex;
-use super::ordering::{SinkMode, wire_batch_index};
+use super::ordering::SinkMode;
 use super::splitting::{self, Piece};
 use crate::bridge::ffi;
 use crate::convert::Exporter;
@@ -43,35 +43,15 @@ pub struct SinkThread {
 
 /// A request that is not answered yet.
 struct InFlight {
-    batch_index: Option<i64>,
-    /// What it carries, in case that the server finds it too large.
-    batch: RecordBatch,
-    bytes: usize,
+    sent: Sent,
     pending: Pending<ProcessReply>,
 }
 
-/// Where the next request stands in source order.
-#[derive(Default)]
-struct Numbering {
-    /// DuckDB's batch that the chunks in the exporter belong to.
-    batch: u64,
-    /// Requests sent of this batch.
-    requests: u64,
-}
-
-impl Numbering {
-    /// The index of the next request. The parts of a UNION ALL have a sink thread each, so the sink that counts does so for all of them.
-    fn next(&mut self, mode: SinkMode, counted: &AtomicU64) -> Result<Option<i64>, Error> {
-        let index = match mode {
-            SinkMode::Parallel | SinkMode::Serial => return Ok(None),
-            SinkMode::Counted => i64::try_from(counted.fetch_add(1, Ordering::Relaxed)).ok(),
-            SinkMode::Indexed => wire_batch_index(self.batch, self.requests),
-        };
-        self.requests += 1;
-        let too_large =
-            || Error::new(ExceptionClass::NotImplemented, "the input has more batches than a batch index can number");
-        index.map(Some).ok_or_else(too_large)
-    }
+/// What a request carries, in case that the server finds it too large.
+struct Sent {
+    place: Place,
+    batch: RecordBatch,
+    bytes: usize,
 }
 
 impl SinkThread {
@@ -129,7 +109,7 @@ impl SinkThread {
     /// Counts what this thread holds. A limit that is reached is first met by waiting for requests on their way.
     fn claim(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
         loop {
-            let in_flight: usize = self.in_flight.iter().map(|request| request.bytes).sum();
+            let in_flight: usize = self.in_flight.iter().map(|request| request.sent.bytes).sum();
             match self.memory.hold(self.exporter.bytes().saturating_add(in_flight)) {
                 Err(error) if self.in_flight.is_empty() => return Err(error),
                 Err(_) => self.await_oldest(interrupt)?,
@@ -147,7 +127,7 @@ impl SinkThread {
         let batch = batch_index.ok_or_else(|| self.shared.fail(missing()))?;
         if batch != self.numbering.batch {
             self.send(interrupt)?;
-            self.numbering = Numbering { batch, requests: 0 };
+            self.numbering = Numbering::of(batch);
         }
         Ok(())
     }
@@ -170,19 +150,19 @@ impl SinkThread {
             while self.in_flight.len() >= self.shared.plan.window {
                 self.await_oldest(interrupt)?;
             }
-            let batch_index = self.numbering.next(self.shared.plan.mode, &self.shared.counted)?;
-            let request = self.request(piece, batch_index, interrupt)?;
+            let place = self.numbering.next(self.shared.plan.mode, &self.shared.counted)?;
+            let request = self.request(piece, place, interrupt)?;
             self.in_flight.push_back(request);
         }
         Ok(())
     }
 
-    fn request(&self, piece: Piece, batch_index: Option<i64>, interrupt: &dyn Interrupt) -> Result<InFlight, Error> {
+    fn request(&self, piece: Piece, place: Place, interrupt: &dyn Interrupt) -> Result<InFlight, Error> {
         let Piece { batch, payload } = piece;
         let bytes = payload.len();
-        let pending = self.shared.running(interrupt)?.process(payload, batch_index)?;
+        let pending = self.shared.running(interrupt)?.process(payload, place.index)?;
         self.shared.observer.counters.sent.add(batch.num_rows());
-        Ok(InFlight { batch_index, batch, bytes, pending })
+        Ok(InFlight { sent: Sent { place, batch, bytes }, pending })
     }
 
     fn await_oldest(&mut self, interrupt: &dyn Interrupt) -> Result<(), Error> {
@@ -191,38 +171,40 @@ impl SinkThread {
 
     /// Waits for the answer of a request.
     fn settle(&mut self, request: InFlight, interrupt: &dyn Interrupt) -> Result<(), Error> {
-        let InFlight { batch_index, batch, bytes, pending } = request;
+        let InFlight { sent, pending } = request;
         match self.shared.observer.counters.waiting.time(|| pending.wait(interrupt)) {
             Ok(reply) => {
-                self.accepted(batch_index, batch.num_rows(), reply.state_id);
+                self.accepted(sent.place.index, sent.batch.num_rows(), reply.state_id);
                 Ok(())
             }
-            Err(error) if error.status() == Some(TOO_LARGE) && self.shared.plan.mode != SinkMode::Indexed => {
-                self.resend(&batch, batch_index, bytes, interrupt)
-            }
+            Err(error) if error.status() == Some(TOO_LARGE) => self.resend(&sent, interrupt),
             Err(error) => Err(error.into()),
         }
     }
 
     /// A server that refuses a request as too large without having announced a limit has not looked at it, so its rows go again in
-    /// smaller requests, one after the other. Not where DuckDB's batch index rules: there is no index between two requests.
-    fn resend(
-        &mut self,
-        batch: &RecordBatch,
-        batch_index: Option<i64>,
-        bytes: usize,
-        interrupt: &dyn Interrupt,
-    ) -> Result<(), Error> {
-        self.request_limit = Some(bytes / 2);
-        let mut index = batch_index;
-        for piece in splitting::encode(batch, self.request_limit)? {
-            if index.is_none() {
-                index = self.numbering.next(self.shared.plan.mode, &self.shared.counted)?;
-            }
-            let request = self.request(piece, index.take(), interrupt)?;
+    /// smaller requests, one after the other.
+    fn resend(&mut self, sent: &Sent, interrupt: &dyn Interrupt) -> Result<(), Error> {
+        let limit = splitting::limit_after(sent.bytes);
+        self.request_limit = Some(self.request_limit.map_or(limit, |known| known.min(limit)));
+        let pieces = splitting::encode(&sent.batch, self.request_limit)?;
+        let places = sent.place.divide(pieces.len());
+        let count = pieces.len();
+        for (number, piece) in pieces.into_iter().enumerate() {
+            let place = match &places {
+                Some(places) => places.get(number).copied().unwrap_or_default(),
+                // nothing else is under way, so counting goes on; not ahead of a piece that may have to be divided itself
+                None if self.shared.plan.mode == SinkMode::Counted => self.counted_on(number, sent.place)?,
+                None => return Err(no_place(count)),
+            };
+            let request = self.request(piece, place, interrupt)?;
             self.settle(request, interrupt)?;
         }
         Ok(())
+    }
+
+    fn counted_on(&mut self, number: usize, first: Place) -> Result<Place, Error> {
+        if number == 0 { Ok(first) } else { self.numbering.next(self.shared.plan.mode, &self.shared.counted) }
     }
 
     fn accepted(&mut self, batch_index: Option<i64>, rows: usize, id: Bytes) {
@@ -251,4 +233,11 @@ impl SinkThread {
         self.shared.add_state_ids(std::mem::take(&mut self.state_ids));
         Ok(())
     }
+}
+
+fn no_place(pieces: usize) -> Error {
+    let text = format!(
+        "the server takes requests so small only that one of DuckDB's batches would need {pieces} in the place of one"
+    );
+    Error::new(ExceptionClass::InvalidInput, text)
 }

@@ -14,6 +14,12 @@ pub(super) struct Piece {
 /// Room for what surrounds a batch in a request: names, ids, the server's own opaque data.
 const ENVELOPE: usize = 8 * 1024;
 
+/// The limit to assume when a request with so many bytes of payload was too large: its halves, which are a little more than half as
+/// large each, fit.
+pub(super) fn limit_after(refused: usize) -> usize {
+    refused / 2 + refused / 8 + ENVELOPE
+}
+
 /// Encodes a batch in as few halves of halves as the limit (bytes of a whole request) demands, in the order of its rows.
 pub(super) fn encode(batch: &RecordBatch, limit: Option<usize>) -> Result<Vec<Piece>, Error> {
     let room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(ENVELOPE).max(limit / 2));
@@ -74,6 +80,18 @@ mod tests {
         for part in rows_of(pieces) {
             assert_eq!(part, whole.slice(offset, part.num_rows()));
             offset += part.num_rows();
+        }
+    }
+
+    #[test]
+    fn what_was_refused_goes_in_two() {
+        for rows in [2, 3, 100, 5_001] {
+            let whole = batch(rows);
+            let bytes = ipc::encode_stream(&whole, &[]).unwrap().len();
+            let pieces = encode(&whole, Some(limit_after(bytes))).unwrap().len();
+            // of a few rows the schema is more than an eighth
+            assert!(pieces == 2 || rows < 100, "{rows} rows in {pieces}");
+            assert!(pieces > 1 || rows < 100);
         }
     }
 

@@ -72,6 +72,20 @@ assert connection.execute(f"SELECT count(*), bool_and(i = n) FROM ({numbered})")
 counted = f"SELECT i, row_number() OVER () - 1 AS n FROM {call}'batch_index_buffer_input', (SELECT i, repeat('x', 100) AS s FROM range(5_000) t(i)))"
 assert connection.execute(f"SELECT count(*), bool_and(i = n) FROM ({counted})").fetchone() == (5_000, True)
 
+# a source with indexes, several requests in flight: the pieces stand between the requests of one batch
+connection.execute("CREATE TABLE large AS SELECT i, repeat('x', 100) || i AS s FROM range(130_000) t(i)")
+before = len(refused)
+indexed = f"SELECT i, row_number() OVER () - 1 AS n FROM {call}'batch_index_buffer_input', (FROM large))"
+assert connection.execute(f"SELECT count(*), bool_and(i = n) FROM ({indexed})").fetchone() == (130_000, True)
+assert len(refused) > before, "nothing was refused, so nothing was tested"
+
+# refused again and again: pieces of pieces
+LIMIT = 25_000
+connection.execute("CREATE OR REPLACE TABLE large AS SELECT i, repeat('x', 1_000) || i AS s FROM range(4_000) t(i)")
+before = len(refused)
+assert connection.execute(f"SELECT count(*), bool_and(i = n) FROM ({indexed})").fetchone() == (4_000, True)
+assert len(refused) > before + 5, refused[before:]
+
 # one row that does not fit is an error that says so
 try:
     connection.execute(f"FROM {call}'buffer_input', (SELECT repeat('x', 100_000) AS s))").fetchall()

@@ -102,7 +102,7 @@ fn connections_end_as_their_fault_says() {
 fn replies_are_spoiled_as_their_fault_says() {
     let (_server, client) = start(&[]);
     let answer = |fault: Fault| {
-        let (got, end) = attach_with(&client, fault, Duration::from_secs(10));
+        let (got, end) = attach_with(&client, fault, Duration::from_secs(60));
         assert_eq!(end, Ok(()), "{fault}");
         split(&got).unwrap()
     };

@@ -1,7 +1,6 @@
 //! Attaching once, attaching anew, and names that do not exist.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use vgi_transport::{
     ErrorKind, Execution, InitOptions, Location, NeverInterrupted, Options, Phase, attach, drain_background,
@@ -9,7 +8,7 @@ use vgi_transport::{
 
 use crate::support::server::{Answer, Server};
 use crate::support::vgi::{self, Vgi};
-use crate::support::{attached, bind, chunk, eventually};
+use crate::support::{BACKGROUND, attached, bind, chunk, eventually};
 
 #[test]
 fn a_second_attach_costs_no_request_unless_the_credentials_differ() {
@@ -52,7 +51,7 @@ fn a_restarted_server_is_attached_anew_once() {
     assert_eq!(server.count("catalog_attach"), 2);
     // the server was not told of the end of an attachment that it does not know
     drop((attachment, bound));
-    assert!(drain_background(Duration::from_secs(10)));
+    assert!(drain_background(BACKGROUND));
     assert_eq!(server.count("catalog_detach"), 0);
 }
 
@@ -175,10 +174,10 @@ fn the_last_to_leave_tells_the_server() {
     let execution =
         Execution::start(Arc::new(bind(&first).unwrap()), InitOptions::default(), &NeverInterrupted).unwrap();
     first.leave();
-    assert!(drain_background(Duration::from_secs(10)));
+    assert!(drain_background(BACKGROUND));
     assert_eq!(server.count("catalog_detach"), 0, "another one holds the attachment");
     second.leave();
-    assert!(drain_background(Duration::from_secs(10)));
+    assert!(drain_background(BACKGROUND));
     assert_eq!(server.count("catalog_detach"), 0, "an execution is not destroyed yet");
     drop(execution);
     eventually("the detach", || server.count("catalog_detach") == 1);

@@ -10,7 +10,7 @@ use vgi_wire::reply::LogRecord;
 
 use crate::support::server::{Answer, Server};
 use crate::support::vgi::{self, Vgi};
-use crate::support::{attached, bind, chunk, eventually, fed, started};
+use crate::support::{BACKGROUND, attached, bind, chunk, eventually, fed, started};
 
 fn rows(stream: &mut vgi_transport::FinalizeStream) -> Vec<i64> {
     let mut rows = Vec::new();
@@ -22,7 +22,7 @@ fn rows(stream: &mut vgi_transport::FinalizeStream) -> Vec<i64> {
 
 fn destroyed(server: &Server, times: usize) {
     eventually("the destructor", || server.count("table_buffering_destructor") >= times);
-    assert!(drain_background(Duration::from_secs(10)));
+    assert!(drain_background(BACKGROUND));
     assert_eq!(server.count("table_buffering_destructor"), times);
 }
 

@@ -10,7 +10,7 @@ use vgi_transport::{Error, ErrorKind, Execution, InitOptions, NeverInterrupted, 
 
 use crate::support::server::{Answer, Server};
 use crate::support::vgi::Vgi;
-use crate::support::{attached, bind, chunk, eventually, started};
+use crate::support::{BACKGROUND, attached, bind, chunk, eventually, started};
 
 /// Answers the first requests of that name with something else.
 fn first(call: &'static str, times: usize, answer: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
@@ -112,7 +112,7 @@ fn a_destructor_that_is_refused_for_the_moment_is_repeated() {
     let server = first("table_buffering_destructor", 1, || not_now(503));
     drop(started(&server, &Options::default()));
     eventually("the second destructor", || server.count("table_buffering_destructor") == 2);
-    assert!(drain_background(Duration::from_secs(10)));
+    assert!(drain_background(BACKGROUND));
     assert_eq!(server.count("table_buffering_destructor"), 2);
 }
 

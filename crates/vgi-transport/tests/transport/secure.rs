@@ -1,7 +1,6 @@
 //! TLS: whom the client trusts, and HTTP/2.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use vgi_transport::{
     Error, ErrorKind, Execution, InitOptions, Location, NeverInterrupted, Options, attach, drain_background,
@@ -9,7 +8,7 @@ use vgi_transport::{
 
 use crate::support::tls::{Front, file};
 use crate::support::vgi::Vgi;
-use crate::support::{bind, chunk};
+use crate::support::{BACKGROUND, bind, chunk};
 
 fn trusting() -> Options {
     Options { ca_cert_file: Some(file("authority.pem")), ..Options::default() }
@@ -29,7 +28,7 @@ fn call(url: &str, options: &Options) -> Result<usize, Error> {
         }
     }
     drop(execution);
-    assert!(drain_background(Duration::from_secs(10)));
+    assert!(drain_background(BACKGROUND));
     Ok(rows)
 }
 

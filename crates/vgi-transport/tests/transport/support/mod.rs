@@ -63,6 +63,9 @@ pub fn started(server: &Server, options: &Options) -> Arc<Execution> {
     Execution::start(Arc::new(bound), InitOptions::default(), &NeverInterrupted).unwrap()
 }
 
+/// How long the background may take: it is shared with tests that keep it busy on purpose.
+pub const BACKGROUND: Duration = Duration::from_secs(60);
+
 /// Waits until something holds; fails the test after five seconds.
 pub fn eventually(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
