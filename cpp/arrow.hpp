@@ -90,6 +90,8 @@ private:
     void ReadColumn(duckdb::ClientContext &context, std::size_t column, std::size_t offset, std::size_t rows,
                     duckdb::Vector &out);
 
+    void ReadTexts(const ArrowArray &array, std::size_t offset, std::size_t rows, duckdb::Vector &vector);
+
     duckdb::ArrowTableSchema table;
     duckdb::vector<duckdb::LogicalType> types;
     duckdb::shared_ptr<duckdb::ArrowArrayWrapper> batch;

@@ -1,9 +1,11 @@
 //! Servers and networks that misbehave: one clear sentence each, no hang, no repetition.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Socket, Type};
 use vgi_transport::{
     Error, ErrorKind, Interrupt, Location, NeverInterrupted, Options, Phase, attach, drain_background,
 };
@@ -28,9 +30,10 @@ fn bind_with(options: Options, answer: impl Fn() -> Answer + Send + Sync + 'stat
 
 #[test]
 fn nobody_listens() {
-    let server = Server::start(|_| Answer::Raw(Vec::new()));
-    let url = server.url();
-    drop(server);
+    // a port that is taken, so that no other test gets it
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap().as_socket().unwrap());
     let error = attach(&Location::parse(&url).unwrap(), "cat", &Options::default(), &NeverInterrupted).unwrap_err();
     assert_eq!((error.kind(), error.phase()), (ErrorKind::Connect, Phase::Connect));
     assert!(error.to_string().starts_with(&format!("connect failed at {url}: cannot connect: ")), "{error}");
