@@ -108,7 +108,8 @@ pub fn a_process_that_dies_fails_its_call_alone(deployment: &Deployment) {
     drop(doomed);
     // the test's client panics on a connection that ends without a reply
     assert!(hanging.join().is_err());
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    // long before the function would have answered
+    assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
 
     let proxy = Proxy::start(vec![workers[0].address, address]);
     for _ in 0..2 {
