@@ -284,6 +284,7 @@ fn behaviour(function: &FunctionInfo) -> FunctionInfo {
         comment: None,
         examples: Vec::new(),
         categories: Vec::new(),
+        tags: Vec::new(),
         ..function.clone()
     }
 }

@@ -121,6 +121,17 @@ fn what_has_changed_with_the_restart_is_an_error() {
 }
 
 #[test]
+fn what_people_read_may_change_with_the_restart() {
+    let (vgi, server) = changing(Vgi::current());
+    let attachment = attached(&server, &Options::default()).unwrap();
+    attachment.functions(None, "echo", &NeverInterrupted).unwrap();
+    let bound = Arc::new(bind(&attachment).unwrap());
+    *vgi.epoch.lock().unwrap() += 1;
+    "Better.".clone_into(&mut vgi.remark.lock().unwrap());
+    Execution::start(bound, InitOptions::default(), &NeverInterrupted).unwrap();
+}
+
+#[test]
 fn a_catalog_that_may_change_is_asked_whether_it_has() {
     let mut vgi = Vgi::current();
     vgi.attached.catalog_version_frozen = false;

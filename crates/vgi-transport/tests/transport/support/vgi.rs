@@ -30,6 +30,8 @@ pub struct Vgi {
     /// Counter of metadata changes, and what they change: whether functions depend on order.
     pub version: Mutex<i64>,
     pub ordered: Mutex<bool>,
+    /// What is said about the functions to people.
+    pub remark: Mutex<String>,
     executions: Mutex<HashMap<Bytes, Vec<(Bytes, Bytes)>>>,
     next_id: Mutex<u64>,
 }
@@ -60,6 +62,7 @@ impl Vgi {
             },
             version: Mutex::new(0),
             ordered: Mutex::new(false),
+            remark: Mutex::default(),
             executions: Mutex::default(),
             next_id: Mutex::new(0),
         }
@@ -219,7 +222,14 @@ impl Vgi {
             _ => &[],
         };
         let ordered = *self.ordered.lock().unwrap();
-        names.iter().map(|name| FunctionInfo { sink_order_dependent: ordered, ..function(name, schema) }).collect()
+        let remark = self.remark.lock().unwrap().clone();
+        let described = |name: &&str| FunctionInfo {
+            sink_order_dependent: ordered,
+            comment: Some(remark.clone()),
+            tags: vec![("remark".to_owned(), remark.clone())],
+            ..function(name, schema)
+        };
+        names.iter().map(described).collect()
     }
 
     fn mint(&self, what: &str) -> Bytes {
