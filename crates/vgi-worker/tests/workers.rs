@@ -30,9 +30,39 @@ fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// The state of a process that there is.
+fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
+}
+
 fn is_there(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    !stat.rsplit(") ").next().unwrap().starts_with('Z')
+    state(pid).is_some_and(|state| state != 'Z')
+}
+
+/// Says which of the processes answers, by stopping the others.
+struct Turns(Vec<u32>);
+
+impl Turns {
+    fn of(worker: &Worker) -> Self {
+        Self(worker.children())
+    }
+
+    fn only(&self, turn: usize) {
+        signal(self.0[turn], "CONT");
+        for pid in self.0.iter().filter(|pid| **pid != self.0[turn]) {
+            signal(*pid, "STOP");
+            eventually("it is stopped", || state(*pid) == Some('T'));
+        }
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        for pid in self.0.iter().filter(|pid| is_there(**pid)) {
+            signal(*pid, "CONT");
+        }
+    }
 }
 
 /// Workers on a database of SQLite, which lives as long as the folder.
@@ -44,14 +74,47 @@ fn workers(count: &str, arguments: &[&str]) -> (tempfile::TempDir, Worker) {
 }
 
 #[test]
-fn they_need_a_storage_that_they_share() {
+fn they_need_a_storage_that_they_can_share() {
     let refused = Command::new(env!("CARGO_BIN_EXE_vgi-worker"))
-        .args(["serve", "--port", "0", "--workers", "2"])
+        .args(["serve", "--port", "0", "--workers", "2", "--storage", "memory"])
         .output()
         .unwrap();
     assert!(!refused.status.success());
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(said.contains("--workers 2 needs a storage that the processes share"), "{said}");
+}
+
+#[test]
+fn without_a_storage_they_share_one_that_goes_with_them() {
+    let temporary = tempfile::tempdir().unwrap();
+    let entries = || std::fs::read_dir(temporary.path()).unwrap().count();
+    let mut worker = Worker::start_without_storage(temporary.path(), &["--workers", "2"]);
+    assert_eq!((worker.children().len(), entries()), (2, 1));
+    let turns = Turns::of(&worker);
+    // the second piece is large enough for a file
+    let input = [rows(0, 10), rows(10, 5000)];
+    turns.only(0);
+    let execution = client(worker.address).begin(&Call::new("buffer_input"), &input[0].schema()).unwrap();
+    let process = |turn, batch| {
+        turns.only(turn);
+        execution.process(batch, None).unwrap().0
+    };
+    let ids = vec![process(1, &input[0]), process(0, &input[1])];
+    turns.only(1);
+    let streams = execution.combine(ids).unwrap().0;
+    turns.only(0);
+    let first = execution.open_stream(&streams[0]).unwrap();
+    turns.only(1);
+    let tokens = Tokens { cursor: first.cursor.unwrap(), call: first.call };
+    let second = execution.client.turn(&tokens).unwrap();
+    assert_eq!([first.batches, second.batches].concat(), input);
+    turns.only(0);
+    execution.destroy();
+    assert_eq!(worker.stat("live_executions"), 0);
+    drop(turns);
+    signal(worker.child.id(), "TERM");
+    assert!(worker.ends_within(LIMIT).unwrap().success());
+    assert_eq!(entries(), 0);
 }
 
 #[test]

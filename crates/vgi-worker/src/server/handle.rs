@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -49,6 +50,24 @@ impl Handle {
     /// Stops the server: it begins no more executions, those that it serves are finished in the time that the options grant, and it ends.
     pub fn shutdown(mut self) {
         self.stop_and_wait();
+    }
+
+    /// Serves until the process is told to stop by SIGTERM or SIGINT, and stops then as [`Handle::shutdown`] does.
+    ///
+    /// # Errors
+    /// When the signals cannot be waited for.
+    pub fn serve_until_told(self) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            io::Result::Ok(())
+        })?;
+        self.shutdown();
+        Ok(())
     }
 
     fn stop_and_wait(&mut self) {

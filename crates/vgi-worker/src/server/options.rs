@@ -42,7 +42,7 @@ impl Default for Options {
             max_request_bytes: None,
             max_concurrent_calls: None,
             call_timeout: None,
-            storage: Backend::Memory,
+            storage: Backend::default(),
             credentials: Vec::new(),
             state_ttl: Duration::from_secs(3600),
             token_ttl: Duration::from_secs(3600),
