@@ -102,12 +102,19 @@ fn without_a_storage_they_share_one_that_goes_with_them() {
     let ids = vec![process(1, &input[0]), process(0, &input[1])];
     turns.only(1);
     let streams = execution.combine(ids).unwrap().0;
-    turns.only(0);
-    let first = execution.open_stream(&streams[0]).unwrap();
-    turns.only(1);
-    let tokens = Tokens { cursor: first.cursor.unwrap(), call: first.call };
-    let second = execution.client.turn(&tokens).unwrap();
-    assert_eq!([first.batches, second.batches].concat(), input);
+    let mut output = Vec::new();
+    for id in &streams {
+        turns.only(0);
+        let mut turn = execution.open_stream(id).unwrap();
+        let call = turn.call.clone();
+        for next in [1, 0].into_iter().cycle() {
+            output.extend(turn.batches);
+            let Some(cursor) = turn.cursor else { break };
+            turns.only(next);
+            turn = execution.client.turn(&Tokens { cursor, call: call.clone() }).unwrap();
+        }
+    }
+    assert_eq!(output, input);
     turns.only(0);
     execution.destroy();
     assert_eq!(worker.stat("live_executions"), 0);
@@ -138,6 +145,64 @@ fn they_share_executions_and_a_port() {
     signal(worker.child.id(), "TERM");
     assert!(worker.ends_within(LIMIT).unwrap().success());
     assert!(!children.into_iter().any(is_there));
+}
+
+/// What `/metrics` tells of a counter.
+fn metric(worker: &Worker, name: &str) -> u64 {
+    let text = http(worker.address, "GET", "/metrics", &[], b"").body;
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(&format!("vgi_worker_{name}_total ")));
+    value.unwrap_or_else(|| panic!("{name} is not in {text}")).parse().unwrap()
+}
+
+#[test]
+fn each_tells_what_all_did_also_those_that_died() {
+    let (_folder, worker) = workers("2", &[]);
+    let turns = Turns::of(&worker);
+    let input = [rows(0, 10)];
+    let call = |turn| {
+        turns.only(turn);
+        assert_eq!(run(&client(worker.address), &Call::new("buffer_input"), &input).unwrap(), input);
+    };
+    let told = || {
+        let both = [0, 1].map(|turn| {
+            turns.only(turn);
+            assert_eq!(worker.stat("executions"), metric(&worker, "executions"));
+            metric(&worker, "rows_in")
+        });
+        assert_eq!(both[0], both[1]);
+        both[0]
+    };
+    call(0);
+    assert_eq!(told(), 10);
+    call(1);
+    call(1);
+    assert_eq!(told(), 30);
+    // refusals count too, wherever they are told
+    turns.only(0);
+    let before = metric(&worker, "errors");
+    assert_eq!(http(worker.address, "POST", "/vgi.v2/nothing", &[], b"").status, 404);
+    turns.only(1);
+    assert_eq!(metric(&worker, "errors"), before + 1);
+
+    // the one that did most dies without a word, and another comes
+    turns.only(0);
+    let (living, dying) = (turns.0[0], turns.0[1]);
+    signal(dying, "KILL");
+    assert_eq!(metric(&worker, "rows_in"), 30);
+    eventually("it is replaced", || {
+        let now = worker.children();
+        now.len() == 2 && !now.contains(&dying)
+    });
+    drop(turns);
+    let turns = Turns::of(&worker);
+    // the new one answers when it listens
+    let anew = turns.0.iter().position(|pid| *pid != living).unwrap();
+    turns.only(anew);
+    assert_eq!(metric(&worker, "rows_in"), 30);
+    assert_eq!(run(&client(worker.address), &Call::new("buffer_input"), &input).unwrap(), input);
+    turns.only(1 - anew);
+    assert_eq!((metric(&worker, "rows_in"), metric(&worker, "destructor_calls")), (40, 4));
 }
 
 #[test]

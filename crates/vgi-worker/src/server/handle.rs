@@ -41,10 +41,10 @@ impl Handle {
         format!("http://{}", self.address)
     }
 
-    /// What the server did so far.
+    /// What the server did so far, without those that it shares its counters with.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.server.stats()
+        Stats::of(self.server.counters.values(), self.server.live())
     }
 
     /// Stops the server: it begins no more executions, those that it serves are finished in the time that the options grant, and it ends.
@@ -104,7 +104,7 @@ pub fn serve_on(catalog: Catalog, options: Options, listener: std::net::TcpListe
 }
 
 fn start(catalog: Catalog, options: Options, listener: Option<std::net::TcpListener>) -> io::Result<Handle> {
-    let server = Arc::new(Server::new(catalog, options).map_err(io::Error::other)?);
+    let server = Arc::new(Server::new(catalog, options)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("vgi-worker-io")

@@ -22,12 +22,14 @@ mod recent;
 mod route;
 mod stats;
 mod stream;
+mod tally;
 
 pub use auth::Credential;
 pub use handle::{Handle, serve, serve_on};
 pub use options::Options;
 pub use stats::Stats;
 
+use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,7 @@ use drain::Drain;
 use execution::Blueprint;
 use recent::Recent;
 use stats::{Counters, Gauge};
+use tally::Tally;
 
 /// What all requests share.
 pub(crate) struct Server {
@@ -57,6 +60,8 @@ pub(crate) struct Server {
     sealer: Sealer,
     options: Options,
     counters: Counters,
+    /// Where the counters of all processes come together.
+    tally: Option<Tally>,
     processing: Gauge,
     recent: Recent<Blueprint>,
     drain: Drain,
@@ -70,15 +75,17 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    fn new(catalog: Catalog, options: Options) -> Result<Self> {
-        let storage = options.storage.open()?;
+    fn new(catalog: Catalog, options: Options) -> io::Result<Self> {
+        let storage = options.storage.open().map_err(io::Error::other)?;
+        let secret = storage.shared_secret(random_key()).map_err(io::Error::other)?;
         let calls = options.max_concurrent_calls.unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         Ok(Self {
             fingerprint: catalog.fingerprint(),
             contents: OnceLock::new(),
             catalog,
-            sealer: Sealer::new(storage.shared_secret(random_key())?, options.token_ttl),
+            sealer: Sealer::new(secret, options.token_ttl),
             storage,
+            tally: options.shared_counters.as_deref().map(Tally::open).transpose()?,
             options,
             counters: Counters::default(),
             processing: Gauge::default(),
@@ -91,10 +98,23 @@ impl Server {
         })
     }
 
-    fn stats(&self) -> Stats {
+    /// What all processes did that share their counters.
+    fn stats(&self) -> io::Result<Stats> {
+        let counters = &self.counters;
+        let counted = self.tally.as_ref().map_or_else(|| Ok(counters.values()), |tally| tally.sums(counters))?;
+        Ok(Stats::of(counted, self.live()))
+    }
+
+    /// Executions that live in the storage.
+    fn live(&self) -> u64 {
         // an operator who looks wants to see what is really there
         self.storage.expire(self.options.state_ttl).ok();
-        self.counters.snapshot(self.storage.live().ok().and_then(|live| u64::try_from(live).ok()).unwrap_or_default())
+        self.storage.live().ok().and_then(|live| u64::try_from(live).ok()).unwrap_or_default()
+    }
+
+    /// Lets the other processes know what this one has counted. They hear it with the next call if they cannot now.
+    fn tell_counters(&self) {
+        self.tally.as_ref().map_or(Ok(()), |tally| tally.add(&self.counters)).ok();
     }
 
     /// Frees executions that their clients abandoned, now and then.

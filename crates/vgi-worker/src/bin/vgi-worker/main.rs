@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use supervisor::{Handed, Workers};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vgi_worker::storage::{Backend, Scratch};
 use vgi_worker::{Catalog, Credential, Declared, Options, functions};
@@ -59,6 +60,9 @@ struct Serve {
     /// Serve as one of the processes of this one: the listener is the standard input.
     #[arg(long, value_name = "PID", hide = true)]
     supervisor: Option<u32>,
+    /// Where the processes of this one add up what they count.
+    #[arg(long, value_name = "PATH", hide = true)]
+    shared_counters: Option<PathBuf>,
     /// Ask clients for a bearer token of this file, which has lines of the form `NAME TOKEN`.
     #[arg(long, value_name = "PATH")]
     tokens: Option<PathBuf>,
@@ -109,17 +113,20 @@ fn main() -> ExitCode {
 
 fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
     let mut options = options(serve)?;
+    let several = serve.supervisor.is_none() && serve.workers.get() > 1;
+    let private = options.storage == Backend::Private;
     // here rather than in the server, so that it is removed however the server ends
-    let scratch = if options.storage == Backend::Private { Some(Scratch::new()?) } else { None };
-    if let Some(scratch) = &scratch {
+    let scratch = if several || private { Some(Scratch::new()?) } else { None };
+    if let Some(scratch) = scratch.as_ref().filter(|_| private) {
         options.storage = scratch.backend();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         // before the server is announced, so that no signal is missed
         let mut stop = Stop::new(serve.supervisor.or(serve.parent_pid))?;
-        if serve.supervisor.is_none() && serve.workers.get() > 1 {
-            return several(serve, options, scratch.as_ref(), stop).await;
+        if let Some(scratch) = scratch.as_ref().filter(|_| several) {
+            let handed = handed(scratch, private)?;
+            return serve_together(serve, options, handed, stop).await;
         }
         let catalog = catalog(serve)?;
         let server = if serve.supervisor.is_some() {
@@ -166,16 +173,17 @@ fn options(serve: &Serve) -> Result<Options, Box<dyn std::error::Error>> {
         credentials: serve.tokens.as_deref().map(credentials).transpose()?.unwrap_or_default(),
         max_request_bytes: serve.max_request_bytes,
         state_ttl: Duration::from_secs(serve.state_ttl),
+        shared_counters: serve.shared_counters.clone(),
         grace: Duration::from_secs(serve.grace),
         ..Options::default()
     })
 }
 
 /// Serves with several processes, of which this one is none.
-async fn several(
+async fn serve_together(
     serve: &Serve,
     options: Options,
-    scratch: Option<&Scratch>,
+    handed: Handed,
     mut stop: Stop,
 ) -> Result<(), Box<dyn std::error::Error>> {
     if !options.storage.is_shared() {
@@ -188,8 +196,7 @@ async fn several(
     }
     let listener = tokio::net::TcpListener::bind((options.host, options.port)).await?.into_std()?;
     let address = listener.local_addr()?;
-    let environment = scratch.map(handed).transpose()?.into_iter().collect();
-    let mut workers = supervisor::Workers::start(serve.workers.get(), listener, environment).await?;
+    let mut workers = Workers::start(serve.workers.get(), listener, handed).await?;
     announce(address, serve.port_file.as_deref())?;
     stop.told().await;
     tokio::select! {
@@ -198,11 +205,17 @@ async fn several(
     }
 }
 
-/// What tells a process where this one has made a storage for it.
-fn handed(scratch: &Scratch) -> Result<(&'static str, String), String> {
-    let database = scratch.database();
-    let path = database.to_str().ok_or_else(|| format!("{} is not UTF-8; set TMPDIR", database.display()))?;
-    Ok((STORAGE_VARIABLE, format!("sqlite:{path}")))
+/// What the processes of this one have in its folder: the counters, and the storage if it is not elsewhere.
+fn handed(scratch: &Scratch, private: bool) -> Result<Handed, String> {
+    let path = |path: PathBuf| {
+        path.into_os_string().into_string().map_err(|path| format!("{} is not UTF-8; set TMPDIR", path.display()))
+    };
+    let mut handed = Handed::default();
+    handed.arguments.extend(["--shared-counters".to_owned(), path(scratch.path().join("counters"))?]);
+    if private {
+        handed.environment.push((STORAGE_VARIABLE, format!("sqlite:{}", path(scratch.database())?)));
+    }
+    Ok(handed)
 }
 
 /// What tells a server to stop: signals, and the end of the process that it watches.

@@ -26,8 +26,12 @@ const YOUTH: Duration = Duration::from_secs(10);
 /// Time that a process has to end, after the time that it has to finish its executions.
 const END: Duration = Duration::from_secs(5);
 
-/// Variables of the processes that this one has not.
-pub(crate) type Environment = Vec<(&'static str, String)>;
+/// What the processes are told that this one was not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Handed {
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(&'static str, String)>,
+}
 
 /// The processes.
 pub(crate) struct Workers {
@@ -38,14 +42,14 @@ pub(crate) struct Workers {
 /// What looks after one process at a time.
 struct Keeper {
     listener: Arc<TcpListener>,
-    environment: Environment,
+    handed: Handed,
     ready: mpsc::Sender<()>,
     stop: watch::Receiver<bool>,
 }
 
 impl Workers {
     /// Starts the processes and waits until all of them serve.
-    pub(crate) async fn start(count: usize, listener: TcpListener, environment: Environment) -> io::Result<Self> {
+    pub(crate) async fn start(count: usize, listener: TcpListener, handed: Handed) -> io::Result<Self> {
         let listener = Arc::new(listener);
         let (stop, stopping) = watch::channel(false);
         let (ready, mut readied) = mpsc::channel(count);
@@ -53,7 +57,7 @@ impl Workers {
         for _ in 0..count {
             let keeper = Keeper {
                 listener: Arc::clone(&listener),
-                environment: environment.clone(),
+                handed: handed.clone(),
                 ready: ready.clone(),
                 stop: stopping.clone(),
             };
@@ -115,7 +119,7 @@ impl Keeper {
 
     /// One process from its start to its end; also whether it served.
     async fn one(&mut self) -> io::Result<(ExitStatus, bool)> {
-        let (mut child, mut lines) = spawn(&self.listener, &self.environment)?;
+        let (mut child, mut lines) = spawn(&self.listener, &self.handed)?;
         // there until it was waited for
         let pid = child.id().unwrap_or_default();
         let mut serves = false;
@@ -148,11 +152,12 @@ impl Keeper {
 }
 
 /// Starts a process with the arguments of this one.
-fn spawn(listener: &TcpListener, environment: &Environment) -> io::Result<(Child, Lines<BufReader<ChildStdout>>)> {
+fn spawn(listener: &TcpListener, handed: &Handed) -> io::Result<(Child, Lines<BufReader<ChildStdout>>)> {
     let own: Vec<OsString> = std::env::args_os().skip(1).collect();
     let mut child = Command::new(std::env::current_exe()?)
         .args(own)
-        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .args(&handed.arguments)
+        .envs(handed.environment.iter().map(|(name, value)| (name, value)))
         .args(["--supervisor", &std::process::id().to_string()])
         .stdin(Stdio::from(OwnedFd::from(listener.try_clone()?)))
         .stdout(Stdio::piped())
