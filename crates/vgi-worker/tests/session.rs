@@ -103,7 +103,7 @@ fn options_that_are_not_declared_and_foreign_attachments_are_refused() {
     let call = |attachment: &'static [u8]| Call { attachment: Some(attachment.into()), ..Call::new("session_values") };
     for attachment in [&b"something else"[..], b"vgi-worker catalog examples\0"] {
         let error = remote(client.bind(&call(attachment), &rows_only(1).schema()).map(drop));
-        assert!(error.message.contains("was not made by this worker"), "{}", error.message);
+        assert!(error.message.contains("was not made by this worker for this client"), "{}", error.message);
     }
     // one whose options are damaged fails too, whatever it says
     assert!(client.bind(&call(b"vgi-worker catalog example\0garbage"), &rows_only(1).schema()).is_err());
