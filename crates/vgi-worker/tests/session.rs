@@ -6,10 +6,14 @@ mod support;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 use support::{Call, Client, batch_of, int, remote, rows_only, run, start, text};
-use vgi_wire::methods::{CatalogInfo, FunctionInfo, Method, SecretLookup, contents_body, items, no_parameters_body};
+use vgi_wire::ipc;
+use vgi_wire::methods::{
+    CatalogInfo, FunctionInfo, InitRequest, Method, SecretLookup, contents_body, items, no_parameters_body,
+};
 use vgi_worker::Options;
 
 fn secret() -> RecordBatch {
@@ -68,6 +72,31 @@ fn a_function_sees_what_the_client_gives() {
     };
     let all = run(&client, &call, &[rows_only(1)]).unwrap();
     assert_eq!(values(&all), expected([Some("good day"), Some("blue"), Some("s3same"), Some("8080"), None]));
+}
+
+#[test]
+fn the_header_of_init_has_the_number_of_workers_that_is_declared() {
+    let server = start(Options::default());
+    let client = Client::new(&server);
+    let input = rows_only(1);
+    for (function, workers) in [("session_values", 2), ("buffer_input", 99_999)] {
+        let execution = client.begin(&Call::new(function), &input.schema()).unwrap();
+        let streams = execution.combine(vec![execution.process(&input, None).unwrap().0]).unwrap().0;
+        let secondary = InitRequest { execution_id: Some(execution.id.clone()), ..execution.init.clone() };
+        for request in [&execution.init, &secondary, &execution.stream_request(&streams[0])] {
+            let body = client.body(Method::Init, request.to_blob(&client.dialect).unwrap());
+            let reply = client.post(&client.dialect.path(Method::Init), body).body;
+            // the header is the first of the two streams
+            let header = ipc::decode_first_stream(reply).unwrap().batches.pop().unwrap().batch;
+            assert_eq!(header.schema().field_with_name("max_workers").unwrap().data_type(), &DataType::Int64);
+            assert!(!header.schema().field_with_name("max_workers").unwrap().is_nullable());
+            let told = header.column_by_name("max_workers").unwrap().as_primitive::<Int64Type>().value(0);
+            assert_eq!(told, workers, "{function}");
+        }
+        let unbounded = (workers != 99_999).then_some(workers);
+        assert_eq!(client.open(&execution.init).unwrap().header.max_workers, unbounded);
+        execution.destroy();
+    }
 }
 
 #[test]
