@@ -157,14 +157,14 @@ impl Exchange<'_> {
         let path = record.texts("path");
         let catalog = &self.server.catalog;
         catalog.check_schema(&path)?;
-        let named = |objects: &[ObjectInfo]| {
-            objects.iter().filter(|item| item.schema_path == path).map(ObjectInfo::to_blob).collect()
-        };
+        let named = |object: &&ObjectInfo| object.schema_path == path;
         let table = record.optional_text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("TABLE_MACRO"));
         let here = |item: &&SqlInfo| item.schema_path == path;
         self.list(match method {
-            Method::SchemaTables => named(&catalog.listed.tables),
-            Method::SchemaIndexes => named(&catalog.listed.indexes),
+            Method::SchemaTables => catalog.listed.tables.iter().filter(named).map(ObjectInfo::to_table_blob).collect(),
+            Method::SchemaIndexes => {
+                catalog.listed.indexes.iter().filter(named).map(ObjectInfo::to_index_blob).collect()
+            }
             Method::SchemaViews => catalog.views.iter().filter(here).map(SqlInfo::to_view_blob).collect(),
             _ => {
                 let macros = catalog.macros.iter().filter(here).filter(|item| item.table == table);
