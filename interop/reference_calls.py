@@ -219,6 +219,15 @@ def listed(client: Client, opaque: bytes) -> set[str]:
     return names
 
 
+def objects(client: Client, opaque: bytes) -> set[str]:
+    """Tables and indexes of the default schema, of which this client wants every field that the protocol lists."""
+    where = {"attach_opaque_data": opaque, "path": ["main"]}
+    found = [found for kind in (SchemaObjectType.TABLE, SchemaObjectType.INDEX) for found in client.schema_contents(type=kind, **where)]
+    if hasattr(client, "contents"):
+        client.contents(attach_opaque_data=opaque)
+    return {each.name for each in found}
+
+
 def main() -> int:
     url, *protocol = sys.argv[1:]
     if protocol:
@@ -231,6 +240,9 @@ def main() -> int:
         attached = client.catalog_attach(name="example", options={}, data_version_spec=None, implementation_version=None)
         opaque = attached.attach_opaque_data
         names = listed(client, opaque)
+        if (only_listed := objects(client, opaque)) != {"listed_table", "listed_index"}:
+            print(f"FAIL tables and indexes: {only_listed}")
+            failures += 1
     cases = all_cases()
     with Client.from_http(url, attach_opaque_data=opaque) as client:
         for case in cases:

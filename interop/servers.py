@@ -76,7 +76,8 @@ def all_servers(cache: pathlib.Path, worker: pathlib.Path) -> list[Server]:
             "vgi-worker",
             "example",
             [],
-            [str(worker), "serve", "--port", "0", "--port-file", "{run}/port", "--test-functions", "--parent-pid", str(os.getpid())],
+            [str(worker), "serve", "--port", "0", "--port-file", "{run}/port", "--test-functions"]
+            + ["--storage", "memory", "--parent-pid", str(os.getpid())],
             client=(str(now), None, None),
         ),
         python_server("python 0.47.0", now, set_up_now),

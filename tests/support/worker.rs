@@ -23,7 +23,8 @@ impl Worker {
     pub fn start() -> Result<Self, String> {
         let binary = binary()?;
         let mut child = Command::new(&binary)
-            .args(["serve", "--port", "0", "--test-functions", "--parent-pid", &std::process::id().to_string()])
+            .args(["serve", "--port", "0", "--storage", "memory", "--test-functions"])
+            .args(["--parent-pid", &std::process::id().to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

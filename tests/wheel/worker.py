@@ -22,7 +22,8 @@ class Worker:
         self.start(*options)
 
     def start(self, *options):
-        command = [os.environ["VGI_WORKER_BINARY"], "serve", "--port", str(self.port), "--parent-pid", str(os.getpid())]
+        command = [os.environ["VGI_WORKER_BINARY"], "serve", "--port", str(self.port), "--storage", "memory"]
+        command += ["--parent-pid", str(os.getpid())]
         self.process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 30
         while True:

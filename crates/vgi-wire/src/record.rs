@@ -61,6 +61,12 @@ impl RecordBuilder {
         self.add(name, false, Arc::new(BinaryArray::from(vec![b"".as_slice()])))
     }
 
+    /// `name: binary`, not null; a short value, which the rows of a batch carry too.
+    #[must_use]
+    pub fn short_bytes(self, name: &str, value: &[u8]) -> Self {
+        self.add(name, false, Arc::new(BinaryArray::from(vec![value])))
+    }
+
     /// `name: binary?`
     #[must_use]
     pub fn optional_bytes(self, name: &str, value: Option<&[u8]>) -> Self {
@@ -197,7 +203,13 @@ impl RecordBuilder {
     /// `name: list<struct<…>>` without elements, not null.
     #[must_use]
     pub fn empty_structs(self, name: &str, fields: Vec<Field>) -> Self {
-        let item = FieldRef::new(Field::new("item", DataType::Struct(fields.into()), true));
+        self.empty_list(name, DataType::Struct(fields.into()))
+    }
+
+    /// `name: list<…>` without elements, not null.
+    #[must_use]
+    pub fn empty_list(self, name: &str, element: DataType) -> Self {
+        let item = FieldRef::new(Field::new("item", element, true));
         let values = new_empty_array(item.data_type());
         self.add(name, false, Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([0]), values, None)))
     }

@@ -1,5 +1,5 @@
-//! Sealed stream tokens: what a finalize stream needs to go on travels with the client, so that any request of it can be served
-//! without a session. Sealed, because a client must be able neither to read nor to forge it.
+//! Sealed tokens: what a finalize stream needs to go on travels with the client, so that any request of it can be served without a
+//! session, and so does the transaction. Sealed, because a client must be able neither to read nor to forge it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,13 +10,15 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The two tokens of a stream. One cannot be used as the other.
+/// What a token is for. One cannot be used as the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// What the stream is of; the same in every turn.
     Call,
     /// Where the stream stands; replaced by every turn.
     Cursor,
+    /// Which transaction a client is in. It does not expire: how long a transaction lives is for its catalog to say.
+    Transaction,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
         match self {
             Self::Call => b"vgi-worker stream call 1",
             Self::Cursor => b"vgi-worker stream cursor 1",
+            Self::Transaction => b"vgi-worker transaction 1",
         }
     }
 }
@@ -75,6 +78,7 @@ impl Sealer {
     /// When the content cannot be written.
     pub fn seal<T: Serialize>(&self, kind: Kind, principal: &str, content: &T) -> Result<String, TokenError> {
         let expiry = since_epoch().saturating_add(self.lifetime);
+        let expiry = if kind == Kind::Transaction { Duration::from_millis(u64::MAX) } else { expiry };
         let expiry = u64::try_from(expiry.as_millis()).map_err(|_| TokenError::Sealing)?;
         let mut plain = expiry.to_le_bytes().to_vec();
         serde_json::to_writer(&mut plain, content).map_err(|_| TokenError::Sealing)?;
@@ -177,5 +181,7 @@ mod tests {
         let sealer = Sealer::random(Duration::ZERO);
         let token = sealer.seal(Kind::Cursor, "", &1).unwrap();
         assert_eq!(sealer.open::<u64>(Kind::Cursor, "", &token), Err(TokenError::Expired));
+        let token = sealer.seal(Kind::Transaction, "", &1).unwrap();
+        assert_eq!(sealer.open::<u64>(Kind::Transaction, "", &token), Ok(1));
     }
 }

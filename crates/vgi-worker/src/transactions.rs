@@ -10,7 +10,9 @@ use crate::log::{LogLevel, Logger};
 /// What a catalog does when its clients begin and end transactions. Every request may reach another process.
 ///
 /// The worker makes an id for each transaction, which nobody can guess; the calls in it find it in
-/// [`Context::transaction`](crate::Context::transaction). A client that disappears ends nothing: a transaction needs an expiry of its own.
+/// [`Context::transaction`](crate::Context::transaction). The client holds it sealed for its principal, so that nobody else can use it, with
+/// the secret of the storage: a transaction that shall outlive the worker needs a storage that does. A client that disappears ends nothing:
+/// a transaction needs an expiry of its own.
 pub trait Transactions: Send + Sync + 'static {
     /// A transaction begins.
     ///
@@ -46,8 +48,7 @@ impl TransactionContext<'_> {
         self.id
     }
 
-    /// Who asks; empty when the worker asks nobody for a token. Whether it is the one who began the transaction is for the catalog to
-    /// check.
+    /// Whose transaction it is; empty when the worker asks nobody for a token.
     #[must_use]
     pub fn principal(&self) -> &str {
         self.principal

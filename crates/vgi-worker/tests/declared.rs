@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
@@ -69,15 +68,22 @@ impl BufferingFunction for Show {
     }
 }
 
-/// Keeps what became of each transaction.
+/// Id and principal of a transaction, and what became of it.
+type Entry = (Bytes, String, &'static str);
+
+/// Keeps the transactions in the order in which they began.
 #[derive(Clone, Default)]
-struct Ledger(Arc<Mutex<HashMap<Bytes, &'static str>>>);
+struct Ledger(Arc<Mutex<Vec<Entry>>>);
 
 impl Ledger {
+    fn states(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().iter().map(|(.., state)| *state).collect()
+    }
+
     fn end(&self, transaction: &TransactionContext<'_>, how: &'static str) -> Result<()> {
         let mut ledger = self.0.lock().unwrap();
-        match ledger.get_mut(transaction.id()) {
-            Some(state) if *state == "open" => *state = how,
+        match ledger.iter_mut().find(|(id, ..)| id == transaction.id()) {
+            Some((_, principal, state)) if *state == "open" && principal == transaction.principal() => *state = how,
             _ => return Err(Error::Failed("there is no such transaction".to_owned())),
         }
         Ok(())
@@ -86,8 +92,8 @@ impl Ledger {
 
 impl Transactions for Ledger {
     fn begin(&self, transaction: &TransactionContext<'_>) -> Result<()> {
-        assert!(transaction.attachment().is_some_and(|id| id.len() == 16) && transaction.principal().is_empty());
-        self.0.lock().unwrap().insert(transaction.id().clone(), "open");
+        assert!(transaction.attachment().is_some_and(|id| id.len() == 16 + transaction.principal().len()));
+        self.0.lock().unwrap().push((transaction.id().clone(), transaction.principal().to_owned(), "open"));
         Ok(())
     }
     fn commit(&self, transaction: &TransactionContext<'_>) -> Result<()> {
@@ -198,16 +204,61 @@ fn transactions_begin_are_seen_and_end() {
     assert_ne!(one, two);
     end(Method::TransactionCommit, &one).unwrap();
     end(Method::TransactionRollback, &two).unwrap();
-    let states = |id: &Bytes| ledger.0.lock().unwrap()[id];
-    assert_eq!((states(&one), states(&two)), ("committed", "rolled back"));
+    assert_eq!(ledger.states(), ["committed", "rolled back"]);
     assert_eq!(remote(end(Method::TransactionCommit, &two)).message, "there is no such transaction");
-    assert!(end(Method::TransactionCommit, &Bytes::from_static(b"guessed")).is_err());
+    // a client does not see the ids, and cannot use one that it guesses
+    let id = ledger.0.lock().unwrap()[0].0.clone();
+    for guessed in [id, Bytes::from_static(b"guessed"), Bytes::new()] {
+        let error = remote(end(Method::TransactionCommit, &guessed));
+        assert_eq!(error.exception_type.as_deref(), Some("TransactionNotRecognizedError"));
+    }
     // a catalog without them says so
     let without = start(Options::default());
     let client = Client::new(&without);
     let attach = client.attach("example").unwrap().attach_opaque_data;
     let error = remote(client.unary(Method::TransactionBegin, begin_body(&client.dialect, &attach).unwrap()));
     assert_eq!(error.message, "the catalog has no transactions");
+}
+
+#[test]
+fn transactions_and_attachments_are_their_principals_own() {
+    let ledger = Ledger::default();
+    let mut catalog = catalog();
+    catalog.with_transactions(ledger.clone());
+    let credential = |name: &str| Credential { principal: name.to_owned(), token: format!("{name}'s token") };
+    let credentials = vec![credential("ann"), credential("bob")];
+    let server = serve(catalog, Options { credentials, ..Options::default() }).unwrap();
+    let client = |name: &str| Client { token: Some(format!("{name}'s token")), ..Client::new(&server) };
+    let (ann, bob) = (client("ann"), client("bob"));
+    let attach = |client: &Client| client.attach("example").unwrap().attach_opaque_data;
+    let (of_ann, of_bob) = (attach(&ann), attach(&bob));
+    let reply = ann.unary(Method::TransactionBegin, begin_body(&ann.dialect, &of_ann).unwrap()).unwrap();
+    let transaction = begun(&reply).unwrap().unwrap();
+    let end = |client: &Client, method, attach: &Bytes| {
+        client.unary(method, end_body(&client.dialect, method, attach, &transaction).unwrap()).map(drop)
+    };
+    let begin = |client: &Client, attach: &Bytes, transaction: Option<&Bytes>| {
+        let call = Call {
+            attachment: Some(attach.clone()),
+            transaction: transaction.cloned(),
+            ..Call::new("show").positional(int(1))
+        };
+        client.begin(&call, &rows_only(1).schema())
+    };
+    let kind = |result| remote::<()>(result).exception_type.unwrap();
+    for method in [Method::TransactionCommit, Method::TransactionRollback] {
+        assert_eq!(kind(end(&bob, method, &of_bob)), "TransactionNotRecognizedError");
+        assert_eq!(kind(end(&bob, method, &of_ann)), "TransactionNotRecognizedError");
+    }
+    assert_eq!(kind(begin(&bob, &of_bob, Some(&transaction)).map(drop)), "TransactionNotRecognizedError");
+    assert_eq!(kind(begin(&bob, &of_ann, None).map(drop)), "OpaqueDataNotRecognizedError");
+    assert_eq!(ledger.states(), ["open"]);
+
+    let execution = begin(&ann, &of_ann, Some(&transaction)).unwrap();
+    assert_eq!(execution.process(&rows_only(1), None).unwrap().1[0].message, "19 Some(16)");
+    execution.destroy();
+    end(&ann, Method::TransactionCommit, &of_ann).unwrap();
+    assert_eq!(ledger.states(), ["committed"]);
 }
 
 #[test]

@@ -6,10 +6,14 @@ mod support;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 use support::{Call, Client, batch_of, int, remote, rows_only, run, start, text};
-use vgi_wire::methods::{CatalogInfo, FunctionInfo, Method, SecretLookup, contents_body, items, no_parameters_body};
+use vgi_wire::ipc;
+use vgi_wire::methods::{
+    CatalogInfo, FunctionInfo, InitRequest, Method, SecretLookup, contents_body, items, no_parameters_body,
+};
 use vgi_worker::Options;
 
 fn secret() -> RecordBatch {
@@ -71,6 +75,31 @@ fn a_function_sees_what_the_client_gives() {
 }
 
 #[test]
+fn the_header_of_init_has_the_number_of_workers_that_is_declared() {
+    let server = start(Options::default());
+    let client = Client::new(&server);
+    let input = rows_only(1);
+    for (function, workers) in [("session_values", 2), ("buffer_input", 99_999)] {
+        let execution = client.begin(&Call::new(function), &input.schema()).unwrap();
+        let streams = execution.combine(vec![execution.process(&input, None).unwrap().0]).unwrap().0;
+        let secondary = InitRequest { execution_id: Some(execution.id.clone()), ..execution.init.clone() };
+        for request in [&execution.init, &secondary, &execution.stream_request(&streams[0])] {
+            let body = client.body(Method::Init, request.to_blob(&client.dialect).unwrap());
+            let reply = client.post(&client.dialect.path(Method::Init), body).body;
+            // the header is the first of the two streams
+            let header = ipc::decode_first_stream(reply).unwrap().batches.pop().unwrap().batch;
+            assert_eq!(header.schema().field_with_name("max_workers").unwrap().data_type(), &DataType::Int64);
+            assert!(!header.schema().field_with_name("max_workers").unwrap().is_nullable());
+            let told = header.column_by_name("max_workers").unwrap().as_primitive::<Int64Type>().value(0);
+            assert_eq!(told, workers, "{function}");
+        }
+        let unbounded = (workers != 99_999).then_some(workers);
+        assert_eq!(client.open(&execution.init).unwrap().header.max_workers, unbounded);
+        execution.destroy();
+    }
+}
+
+#[test]
 fn a_function_asks_for_a_secret_once() {
     let server = start(Options::default());
     let client = Client::new(&server);
@@ -103,7 +132,7 @@ fn options_that_are_not_declared_and_foreign_attachments_are_refused() {
     let call = |attachment: &'static [u8]| Call { attachment: Some(attachment.into()), ..Call::new("session_values") };
     for attachment in [&b"something else"[..], b"vgi-worker catalog examples\0"] {
         let error = remote(client.bind(&call(attachment), &rows_only(1).schema()).map(drop));
-        assert!(error.message.contains("was not made by this worker"), "{}", error.message);
+        assert!(error.message.contains("was not made by this worker for this client"), "{}", error.message);
     }
     // one whose options are damaged fails too, whatever it says
     assert!(client.bind(&call(b"vgi-worker catalog example\0garbage"), &rows_only(1).schema()).is_err());

@@ -30,9 +30,39 @@ fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// The state of a process that there is.
+fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
+}
+
 fn is_there(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    !stat.rsplit(") ").next().unwrap().starts_with('Z')
+    state(pid).is_some_and(|state| state != 'Z')
+}
+
+/// Says which of the processes answers, by stopping the others.
+struct Turns(Vec<u32>);
+
+impl Turns {
+    fn of(worker: &Worker) -> Self {
+        Self(worker.children())
+    }
+
+    fn only(&self, turn: usize) {
+        signal(self.0[turn], "CONT");
+        for pid in self.0.iter().filter(|pid| **pid != self.0[turn]) {
+            signal(*pid, "STOP");
+            eventually("it is stopped", || state(*pid) == Some('T'));
+        }
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        for pid in self.0.iter().filter(|pid| is_there(**pid)) {
+            signal(*pid, "CONT");
+        }
+    }
 }
 
 /// Workers on a database of SQLite, which lives as long as the folder.
@@ -44,14 +74,54 @@ fn workers(count: &str, arguments: &[&str]) -> (tempfile::TempDir, Worker) {
 }
 
 #[test]
-fn they_need_a_storage_that_they_share() {
+fn they_need_a_storage_that_they_can_share() {
     let refused = Command::new(env!("CARGO_BIN_EXE_vgi-worker"))
-        .args(["serve", "--port", "0", "--workers", "2"])
+        .args(["serve", "--port", "0", "--workers", "2", "--storage", "memory"])
         .output()
         .unwrap();
     assert!(!refused.status.success());
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(said.contains("--workers 2 needs a storage that the processes share"), "{said}");
+}
+
+#[test]
+fn without_a_storage_they_share_one_that_goes_with_them() {
+    let temporary = tempfile::tempdir().unwrap();
+    let entries = || std::fs::read_dir(temporary.path()).unwrap().count();
+    let mut worker = Worker::start_without_storage(temporary.path(), &["--workers", "2"]);
+    assert_eq!((worker.children().len(), entries()), (2, 1));
+    let turns = Turns::of(&worker);
+    // the second piece is large enough for a file
+    let input = [rows(0, 10), rows(10, 5000)];
+    turns.only(0);
+    let execution = client(worker.address).begin(&Call::new("buffer_input"), &input[0].schema()).unwrap();
+    let process = |turn, batch| {
+        turns.only(turn);
+        execution.process(batch, None).unwrap().0
+    };
+    let ids = vec![process(1, &input[0]), process(0, &input[1])];
+    turns.only(1);
+    let streams = execution.combine(ids).unwrap().0;
+    let mut output = Vec::new();
+    for id in &streams {
+        turns.only(0);
+        let mut turn = execution.open_stream(id).unwrap();
+        let call = turn.call.clone();
+        for next in [1, 0].into_iter().cycle() {
+            output.extend(turn.batches);
+            let Some(cursor) = turn.cursor else { break };
+            turns.only(next);
+            turn = execution.client.turn(&Tokens { cursor, call: call.clone() }).unwrap();
+        }
+    }
+    assert_eq!(output, input);
+    turns.only(0);
+    execution.destroy();
+    assert_eq!(worker.stat("live_executions"), 0);
+    drop(turns);
+    signal(worker.child.id(), "TERM");
+    assert!(worker.ends_within(LIMIT).unwrap().success());
+    assert_eq!(entries(), 0);
 }
 
 #[test]
@@ -75,6 +145,64 @@ fn they_share_executions_and_a_port() {
     signal(worker.child.id(), "TERM");
     assert!(worker.ends_within(LIMIT).unwrap().success());
     assert!(!children.into_iter().any(is_there));
+}
+
+/// What `/metrics` tells of a counter.
+fn metric(worker: &Worker, name: &str) -> u64 {
+    let text = http(worker.address, "GET", "/metrics", &[], b"").body;
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(&format!("vgi_worker_{name}_total ")));
+    value.unwrap_or_else(|| panic!("{name} is not in {text}")).parse().unwrap()
+}
+
+#[test]
+fn each_tells_what_all_did_also_those_that_died() {
+    let (_folder, worker) = workers("2", &[]);
+    let turns = Turns::of(&worker);
+    let input = [rows(0, 10)];
+    let call = |turn| {
+        turns.only(turn);
+        assert_eq!(run(&client(worker.address), &Call::new("buffer_input"), &input).unwrap(), input);
+    };
+    let told = || {
+        let both = [0, 1].map(|turn| {
+            turns.only(turn);
+            assert_eq!(worker.stat("executions"), metric(&worker, "executions"));
+            metric(&worker, "rows_in")
+        });
+        assert_eq!(both[0], both[1]);
+        both[0]
+    };
+    call(0);
+    assert_eq!(told(), 10);
+    call(1);
+    call(1);
+    assert_eq!(told(), 30);
+    // refusals count too, wherever they are told
+    turns.only(0);
+    let before = metric(&worker, "errors");
+    assert_eq!(http(worker.address, "POST", "/vgi.v2/nothing", &[], b"").status, 404);
+    turns.only(1);
+    assert_eq!(metric(&worker, "errors"), before + 1);
+
+    // the one that did most dies without a word, and another comes
+    turns.only(0);
+    let (living, dying) = (turns.0[0], turns.0[1]);
+    signal(dying, "KILL");
+    assert_eq!(metric(&worker, "rows_in"), 30);
+    eventually("it is replaced", || {
+        let now = worker.children();
+        now.len() == 2 && !now.contains(&dying)
+    });
+    drop(turns);
+    let turns = Turns::of(&worker);
+    // the new one answers when it listens
+    let anew = turns.0.iter().position(|pid| *pid != living).unwrap();
+    turns.only(anew);
+    assert_eq!(metric(&worker, "rows_in"), 30);
+    assert_eq!(run(&client(worker.address), &Call::new("buffer_input"), &input).unwrap(), input);
+    turns.only(1 - anew);
+    assert_eq!((metric(&worker, "rows_in"), metric(&worker, "destructor_calls")), (40, 4));
 }
 
 #[test]

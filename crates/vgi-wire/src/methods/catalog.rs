@@ -243,7 +243,7 @@ impl SqlInfo {
 }
 
 /// What the records of all objects begin with.
-fn named_record(name: &str, schema_path: &[String], comment: Option<&str>) -> RecordBuilder {
+pub(super) fn named_record(name: &str, schema_path: &[String], comment: Option<&str>) -> RecordBuilder {
     RecordBuilder::new()
         .optional_text("comment", comment)
         .empty_map("tags")
@@ -259,52 +259,6 @@ fn defaults(record: &Record<'_>) -> Result<Vec<(String, ArrayRef)>, WireError> {
     let names = batch.schema();
     let values = names.fields().iter().zip(batch.columns()).filter(|_| batch.num_rows() == 1);
     Ok(values.map(|(field, value)| (field.name().clone(), Arc::clone(value))).collect())
-}
-
-/// An object of which only the name is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectInfo {
-    /// Name without schema.
-    pub name: String,
-    /// Path of the owning schema.
-    pub schema_path: Vec<String>,
-    /// Description.
-    pub comment: Option<String>,
-}
-
-impl ObjectInfo {
-    /// Reads one item of any listing.
-    ///
-    /// # Errors
-    /// When it has no name.
-    pub fn from_blob(blob: Bytes) -> Result<Self, WireError> {
-        let batch = ipc::decode_batch(blob)?;
-        Self::from_record(&Record::first(&batch)?)
-    }
-
-    /// Reads one row.
-    ///
-    /// # Errors
-    /// When it has no name.
-    pub fn from_record(record: &Record<'_>) -> Result<Self, WireError> {
-        Ok(Self {
-            name: record.text("name")?,
-            schema_path: read_schema_path(record),
-            comment: record.optional_text("comment"),
-        })
-    }
-
-    /// The record, without what else an object of its kind has.
-    ///
-    /// # Errors
-    /// Never in practice.
-    pub fn to_blob(&self) -> Result<Segments, WireError> {
-        self.record().finish(&[])
-    }
-
-    pub(super) fn record(&self) -> RecordBuilder {
-        named_record(&self.name, &self.schema_path, self.comment.as_deref())
-    }
 }
 
 /// The body of a listing of a schema: of its functions of one kind (`TABLE_FUNCTION` lists buffering ones), of its macros of one kind,

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::Method;
-use super::catalog::{ObjectInfo, SchemaInfo, SqlInfo};
+use super::catalog::{SchemaInfo, SqlInfo};
 use super::function::FunctionInfo;
+use super::object::ObjectInfo;
 use super::outer::routing;
 use crate::WireError;
 use crate::generation::Dialect;
@@ -75,22 +76,21 @@ impl CatalogContents {
         Ok(contents)
     }
 
-    /// The reply. Tables and indexes are told by name alone.
+    /// The reply.
     ///
     /// # Errors
     /// When a schema cannot be encoded.
     pub fn to_blob(&self) -> Result<Segments, WireError> {
-        let objects = |objects: &[ObjectInfo]| category(objects.iter().map(|object| Ok(object.record())));
         RecordBuilder::new()
             .integer("catalog_version", self.catalog_version)
             .optional_text("etag", self.etag.as_deref())
             .flag("not_modified", self.not_modified)
             .optional_bytes("schemas", category(self.schemas.iter().map(|info| Ok(info.record())))?.as_deref())
-            .optional_bytes("tables", objects(&self.tables)?.as_deref())
+            .optional_bytes("tables", category(self.tables.iter().map(ObjectInfo::table_record))?.as_deref())
             .optional_bytes("views", category(self.views.iter().map(|view| Ok(view.view_record())))?.as_deref())
             .optional_bytes("functions", category(self.functions.iter().map(FunctionInfo::record))?.as_deref())
             .optional_bytes("macros", category(self.macros.iter().map(SqlInfo::macro_record))?.as_deref())
-            .optional_bytes("indexes", objects(&self.indexes)?.as_deref())
+            .optional_bytes("indexes", category(self.indexes.iter().map(|index| Ok(index.index_record())))?.as_deref())
             .finish(&[])
     }
 }
@@ -183,6 +183,76 @@ mod tests {
                 (sent.projection_pushdown, sent.sink_order_dependent)
             );
         }
+    }
+
+    /// What the protocol lists, in its order and notation: `!` is not null.
+    const BEGIN: [&str; 4] = ["comment utf8?", "tags map<utf8,utf8>!", "name utf8!", "schema_path list<utf8>!"];
+    const TABLE: [&str; 17] = [
+        "columns binary!",
+        "not_null_constraints list<int32>!",
+        "unique_constraints list<list<int32>>!",
+        "check_constraints list<utf8>!",
+        "primary_key_constraints list<list<int32>>!",
+        "foreign_key_constraints list<binary>!",
+        "write_result_modes map<utf8,utf8>!",
+        "supports_column_statistics bool!",
+        "scan_function binary?",
+        "insert_function binary?",
+        "update_function binary?",
+        "delete_function binary?",
+        "cardinality_estimate int64?",
+        "cardinality_max int64?",
+        "column_statistics binary?",
+        "bind_result binary?",
+        "required_filters list<list<utf8>>!",
+    ];
+    const INDEX: [&str; 5] = [
+        "table_name utf8!",
+        "index_type utf8!",
+        "constraint_type dictionary<int16,utf8>!",
+        "expressions list<utf8>!",
+        "options map<utf8,utf8>!",
+    ];
+
+    fn notation(data_type: &DataType) -> String {
+        match data_type {
+            DataType::List(item) => format!("list<{}>", notation(item.data_type())),
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(fields) => {
+                    format!("map<{},{}>", notation(fields[0].data_type()), notation(fields[1].data_type()))
+                }
+                other => panic!("no entries: {other}"),
+            },
+            DataType::Dictionary(keys, values) => format!("dictionary<{},{}>", notation(keys), notation(values)),
+            DataType::Boolean => "bool".to_owned(),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
+
+    fn shape(record: RecordBuilder) -> Vec<String> {
+        let rows = RecordBuilder::rows(vec![record]).unwrap();
+        let field = |field: &Arc<Field>| {
+            format!("{} {}{}", field.name(), notation(field.data_type()), if field.is_nullable() { '?' } else { '!' })
+        };
+        rows.schema().fields().iter().map(field).collect()
+    }
+
+    #[test]
+    fn tables_and_indexes_have_the_columns_that_the_protocol_lists() {
+        let object = |name: &str| ObjectInfo {
+            name: name.to_owned(),
+            schema_path: vec!["main".to_owned()],
+            comment: Some("c".to_owned()),
+        };
+        let contents = CatalogContents {
+            tables: vec![object("t1"), object("t2")],
+            indexes: vec![object("i")],
+            ..CatalogContents::default()
+        };
+        let back = read(&contents);
+        assert_eq!((&back.tables, &back.indexes, back.unreadable), (&contents.tables, &contents.indexes, 0));
+        assert_eq!(shape(object("t").table_record().unwrap()), BEGIN.iter().chain(&TABLE).copied().collect::<Vec<_>>());
+        assert_eq!(shape(object("i").index_record()), BEGIN.iter().chain(&INDEX).copied().collect::<Vec<_>>());
     }
 
     #[test]

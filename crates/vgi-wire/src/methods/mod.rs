@@ -9,6 +9,7 @@ mod catalog;
 mod contents;
 mod function;
 mod init;
+mod object;
 mod outer;
 mod reflection;
 mod secret;
@@ -20,12 +21,13 @@ pub use bind::{BindReply, BindRequest};
 pub use buffering::{CombineReply, CombineRequest, ExecutionRef, ProcessReply, ProcessRequest, ProcessTemplate};
 pub use cardinality::{CardinalityRequest, cardinality_blob, cardinality_of};
 pub use catalog::{
-    CatalogInfo, ObjectInfo, SchemaInfo, SqlInfo, contents_body, detach_body, items, items_blob, schemas_body, version,
+    CatalogInfo, SchemaInfo, SqlInfo, contents_body, detach_body, items, items_blob, schemas_body, version,
     version_body,
 };
 pub use contents::{CatalogContents, catalog_contents_body};
 pub use function::{Example, FunctionInfo, FunctionType, Stability};
 pub use init::{InitHeader, InitRequest, Phase, cancel_body, turn_body};
+pub use object::ObjectInfo;
 pub use outer::{UPLOAD_URL_PATH, no_parameters_body, pointer_body, request_body, upload_url_body};
 pub use reflection::{
     DESCRIBE_PATH, LIST_PROTOCOLS_PATH, ProtocolEntry, describe_body, describe_version, list_protocols_blob,

@@ -15,7 +15,7 @@ const ANYBODY: &str = "";
 /// One client that may use the server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Whom the token stands for. Executions and streams of one principal are closed to all others.
+    /// Whom the token stands for. Attachments, transactions, executions and streams of one principal are closed to all others.
     pub principal: String,
     /// The token.
     pub token: String,

@@ -23,7 +23,7 @@ use crate::server::Exchange;
 use crate::server::execution::guarded;
 use crate::server::fault::Fault;
 use crate::server::protocol;
-use crate::tokens::random_id;
+use crate::tokens::{Kind, random_id};
 use crate::transactions::{TransactionContext, Transactions};
 
 /// The catalog of a running worker never changes.
@@ -157,14 +157,14 @@ impl Exchange<'_> {
         let path = record.texts("path");
         let catalog = &self.server.catalog;
         catalog.check_schema(&path)?;
-        let named = |objects: &[ObjectInfo]| {
-            objects.iter().filter(|item| item.schema_path == path).map(ObjectInfo::to_blob).collect()
-        };
+        let named = |object: &&ObjectInfo| object.schema_path == path;
         let table = record.optional_text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("TABLE_MACRO"));
         let here = |item: &&SqlInfo| item.schema_path == path;
         self.list(match method {
-            Method::SchemaTables => named(&catalog.listed.tables),
-            Method::SchemaIndexes => named(&catalog.listed.indexes),
+            Method::SchemaTables => catalog.listed.tables.iter().filter(named).map(ObjectInfo::to_table_blob).collect(),
+            Method::SchemaIndexes => {
+                catalog.listed.indexes.iter().filter(named).map(ObjectInfo::to_index_blob).collect()
+            }
             Method::SchemaViews => catalog.views.iter().filter(here).map(SqlInfo::to_view_blob).collect(),
             _ => {
                 let macros = catalog.macros.iter().filter(here).filter(|item| item.table == table);
@@ -187,19 +187,31 @@ impl Exchange<'_> {
     }
 
     pub(super) fn begin_transaction(&self, call: &Call) -> Result<Segments, Fault> {
-        let id = Bytes::copy_from_slice(&random_id());
-        self.with_transaction(call, &id, Transactions::begin)?;
-        self.result(begun_blob(&id))
+        let id = random_id();
+        self.with_transaction(call, &Bytes::copy_from_slice(&id), Transactions::begin)?;
+        let handle = self.server.sealer.seal(Kind::Transaction, self.principal, &id)?;
+        self.result(begun_blob(&handle.into()))
+    }
+
+    /// The id in a transaction's handle, of one that this principal began.
+    pub(super) fn transaction_of(&self, handle: &Bytes) -> Result<Bytes, Fault> {
+        let text = str::from_utf8(handle).unwrap_or_default();
+        let id = self.server.sealer.open::<[u8; 16]>(Kind::Transaction, self.principal, text);
+        id.map(|id| Bytes::copy_from_slice(&id)).map_err(|_| {
+            let message =
+                "transaction_opaque_data was not made by this worker for this client; begin another transaction";
+            Fault::new(http::StatusCode::OK, "TransactionNotRecognizedError", message).code("FAILED_PRECONDITION")
+        })
     }
 
     pub(super) fn commit_transaction(&self, call: &Call) -> Result<Segments, Fault> {
-        let id = call.record()?.bytes("transaction_opaque_data")?;
+        let id = self.transaction_of(&call.record()?.bytes("transaction_opaque_data")?)?;
         self.with_transaction(call, &id, Transactions::commit)?;
         self.result(acknowledgement())
     }
 
     pub(super) fn roll_back_transaction(&self, call: &Call) -> Result<Segments, Fault> {
-        let id = call.record()?.bytes("transaction_opaque_data")?;
+        let id = self.transaction_of(&call.record()?.bytes("transaction_opaque_data")?)?;
         self.with_transaction(call, &id, Transactions::rollback)?;
         self.result(acknowledgement())
     }
@@ -226,11 +238,12 @@ impl Exchange<'_> {
     }
 
     fn attachment_prefix(&self) -> Bytes {
-        Bytes::from(format!("vgi-worker catalog {}\0", self.server.catalog.name()))
+        Bytes::from(format!("vgi-worker catalog {}\0{}\0", self.server.catalog.name(), self.principal))
     }
 
-    /// An attachment has no state here: its data names the catalog and what is in it, has an id, holds the options, and outlives the
-    /// process. The options are those of the client itself, so there is nothing in them to hide from it.
+    /// An attachment has no state here: its data names the catalog, whose it is and what is in it, has an id, holds the options, and
+    /// outlives the process. The options are those of the client itself, so there is nothing in them to hide from it. It is not sealed:
+    /// one who writes another's id under their own name has another attachment ([`attachment_of`](Self::attachment_of)).
     fn attachment(&self, options: Option<&RecordBatch>) -> Result<Bytes, Fault> {
         let options = options.map(|options| ipc::encode_stream(options, &[])).transpose()?;
         let options = options.map(|blob| blob.to_bytes()).unwrap_or_default();
@@ -238,7 +251,7 @@ impl Exchange<'_> {
         Ok([self.attachment_prefix(), fingerprint, Bytes::copy_from_slice(&random_id()), options].concat().into())
     }
 
-    /// The id and the options of an attachment. A call without one has the defaults, if that is enough. An execution goes on although the
+    /// What tells an attachment from all others, those of other principals included, and its options. A call without one has the defaults, if that is enough. An execution goes on although the
     /// functions of the worker have changed meanwhile.
     pub(super) fn attachment_of(
         &self,
@@ -249,6 +262,7 @@ impl Exchange<'_> {
         let (_, mut id) = self.parts(attachment)?;
         let options = id.split_off(ATTACHMENT_ID);
         let options = if options.is_empty() { None } else { Some(ipc::decode_batch(options)?) };
+        let id = [id.as_ref(), self.principal.as_bytes()].concat().into();
         Ok((Some(id), declared::options(declared, options.as_ref())?))
     }
 
@@ -269,7 +283,7 @@ impl Exchange<'_> {
         let prefix = self.attachment_prefix();
         let rest = attachment.strip_prefix(prefix.as_ref()).and_then(|rest| rest.split_first_chunk::<8>());
         let rest = rest.filter(|(_, rest)| rest.len() >= ATTACHMENT_ID);
-        let (fingerprint, rest) = rest.ok_or_else(|| not_recognized("was not made by this worker"))?;
+        let (fingerprint, rest) = rest.ok_or_else(|| not_recognized("was not made by this worker for this client"))?;
         Ok((u64::from_le_bytes(*fingerprint), attachment.slice_ref(rest)))
     }
 

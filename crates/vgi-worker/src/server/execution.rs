@@ -79,13 +79,14 @@ impl Exchange<'_> {
 
     pub(super) fn given(&self, bind: &BindRequest) -> Result<Given, Fault> {
         let (attachment, options) = self.attachment_of(bind.attach_opaque_data.as_ref())?;
+        let transaction = bind.transaction_opaque_data.as_ref().filter(|handle| !handle.is_empty());
         Ok(Given {
             settings: bind.settings.clone(),
             secrets: bind.secrets.clone(),
             secrets_resolved: bind.resolved_secrets_provided,
             options,
             attachment,
-            transaction: bind.transaction_opaque_data.clone().filter(|handle| !handle.is_empty()),
+            transaction: transaction.map(|handle| self.transaction_of(handle)).transpose()?,
         })
     }
 

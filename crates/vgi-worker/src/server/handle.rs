@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -40,15 +41,33 @@ impl Handle {
         format!("http://{}", self.address)
     }
 
-    /// What the server did so far.
+    /// What the server did so far, without those that it shares its counters with.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.server.stats()
+        Stats::of(self.server.counters.values(), self.server.live())
     }
 
     /// Stops the server: it begins no more executions, those that it serves are finished in the time that the options grant, and it ends.
     pub fn shutdown(mut self) {
         self.stop_and_wait();
+    }
+
+    /// Serves until the process is told to stop by SIGTERM or SIGINT, and stops then as [`Handle::shutdown`] does.
+    ///
+    /// # Errors
+    /// When the signals cannot be waited for.
+    pub fn serve_until_told(self) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            io::Result::Ok(())
+        })?;
+        self.shutdown();
+        Ok(())
     }
 
     fn stop_and_wait(&mut self) {
@@ -85,7 +104,7 @@ pub fn serve_on(catalog: Catalog, options: Options, listener: std::net::TcpListe
 }
 
 fn start(catalog: Catalog, options: Options, listener: Option<std::net::TcpListener>) -> io::Result<Handle> {
-    let server = Arc::new(Server::new(catalog, options).map_err(io::Error::other)?);
+    let server = Arc::new(Server::new(catalog, options)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("vgi-worker-io")

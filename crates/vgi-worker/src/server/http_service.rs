@@ -1,5 +1,6 @@
 //! The HTTP side: methods, headers, statuses.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +48,12 @@ async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, 
             Ok(stats) => text_response(METRICS, metrics::text(&stats)),
             Err(response) => response,
         },
-        (&Method::POST, _) => post(server, request, request_id, principal).await,
+        (&Method::POST, _) => {
+            let response = post(server, request, request_id, principal).await;
+            // before the client hears of it, and may ask another process
+            server.tell_counters();
+            response
+        }
         _ => {
             let mut response =
                 json_response(StatusCode::METHOD_NOT_ALLOWED, &json!({"title": "405 Method Not Allowed"}));
@@ -60,8 +66,10 @@ async fn answer(server: &Arc<Server>, request: Request<Body>, request_id: &str, 
 /// The counters; on a thread that may block, because the storage is asked too.
 async fn stats(server: &Arc<Server>) -> Result<Stats, Response<Body>> {
     let server = Arc::clone(server);
-    tokio::task::spawn_blocking(move || server.stats()).await.map_err(|error| {
-        json_response(StatusCode::INTERNAL_SERVER_ERROR, &json!({"title": "500", "detail": error.to_string()}))
+    let counted = tokio::task::spawn_blocking(move || server.stats()).await.map_err(io::Error::other).flatten();
+    counted.map_err(|error| {
+        let document = json!({"title": "500", "detail": format!("the counters cannot be read: {error}")});
+        json_response(StatusCode::INTERNAL_SERVER_ERROR, &document)
     })
 }
 

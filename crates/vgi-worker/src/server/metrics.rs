@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::server::stats::Stats;
+use crate::server::stats::{PEAK, Stats};
 
 /// How many there are now, in contrast to how many there were.
-const GAUGES: [&str; 2] = ["live_executions", "process_concurrency"];
+const GAUGES: [&str; 2] = ["live_executions", PEAK];
 
 /// The text that a scraper reads.
 pub(super) fn text(stats: &Stats) -> String {

@@ -22,6 +22,7 @@ mod recent;
 mod route;
 mod stats;
 mod stream;
+mod tally;
 mod turn;
 
 pub use auth::Credential;
@@ -29,6 +30,7 @@ pub use handle::{Handle, serve, serve_on};
 pub use options::Options;
 pub use stats::Stats;
 
+use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,6 +48,7 @@ use drain::Drain;
 use execution::Blueprint;
 use recent::Recent;
 use stats::{Counters, Gauge};
+use tally::Tally;
 
 /// What all requests share.
 pub(crate) struct Server {
@@ -58,6 +61,8 @@ pub(crate) struct Server {
     sealer: Sealer,
     options: Options,
     counters: Counters,
+    /// Where the counters of all processes come together.
+    tally: Option<Tally>,
     processing: Gauge,
     recent: Recent<Blueprint>,
     drain: Drain,
@@ -71,15 +76,17 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    fn new(catalog: Catalog, options: Options) -> Result<Self> {
-        let storage = options.storage.open()?;
+    fn new(catalog: Catalog, options: Options) -> io::Result<Self> {
+        let storage = options.storage.open().map_err(io::Error::other)?;
+        let secret = storage.shared_secret(random_key()).map_err(io::Error::other)?;
         let calls = options.max_concurrent_calls.unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         Ok(Self {
             fingerprint: catalog.fingerprint(),
             contents: OnceLock::new(),
             catalog,
-            sealer: Sealer::new(storage.shared_secret(random_key())?, options.token_ttl),
+            sealer: Sealer::new(secret, options.token_ttl),
             storage,
+            tally: options.shared_counters.as_deref().map(Tally::open).transpose()?,
             options,
             counters: Counters::default(),
             processing: Gauge::default(),
@@ -92,10 +99,23 @@ impl Server {
         })
     }
 
-    fn stats(&self) -> Stats {
+    /// What all processes did that share their counters.
+    fn stats(&self) -> io::Result<Stats> {
+        let counters = &self.counters;
+        let counted = self.tally.as_ref().map_or_else(|| Ok(counters.values()), |tally| tally.sums(counters))?;
+        Ok(Stats::of(counted, self.live()))
+    }
+
+    /// Executions that live in the storage.
+    fn live(&self) -> u64 {
         // an operator who looks wants to see what is really there
         self.storage.expire(self.options.state_ttl).ok();
-        self.counters.snapshot(self.storage.live().ok().and_then(|live| u64::try_from(live).ok()).unwrap_or_default())
+        self.storage.live().ok().and_then(|live| u64::try_from(live).ok()).unwrap_or_default()
+    }
+
+    /// Lets the other processes know what this one has counted. They hear it with the next call if they cannot now.
+    fn tell_counters(&self) {
+        self.tally.as_ref().map_or(Ok(()), |tally| tally.add(&self.counters)).ok();
     }
 
     /// Frees executions that their clients abandoned, now and then.

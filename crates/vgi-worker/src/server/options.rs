@@ -1,6 +1,7 @@
 //! How a server is set up.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::server::auth::Credential;
@@ -36,6 +37,9 @@ pub struct Options {
     pub state_ttl: Duration,
     /// How long a stream token is good.
     pub token_ttl: Duration,
+    /// The file in which the processes behind one address add up what they count, so that whichever answers `/stats` and `/metrics` tells
+    /// what all did. `None`: each counts for itself.
+    pub shared_counters: Option<PathBuf>,
     /// How long executions and requests that are being answered may go on after a shutdown began.
     pub grace: Duration,
 }
@@ -49,10 +53,11 @@ impl Default for Options {
             max_concurrent_calls: None,
             call_timeout: None,
             page_bytes: DEFAULT_PAGE,
-            storage: Backend::Memory,
+            storage: Backend::default(),
             credentials: Vec::new(),
             state_ttl: Duration::from_secs(3600),
             token_ttl: Duration::from_secs(3600),
+            shared_counters: None,
             grace: Duration::from_secs(2),
         }
     }

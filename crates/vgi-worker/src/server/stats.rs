@@ -12,7 +12,13 @@ macro_rules! counters {
             $(pub(super) $name: Counter,)*
         }
 
-        /// What a server did since it started.
+        /// Their names.
+        pub(super) const NAMES: [&str; COUNT] = [$(stringify!($name)),*];
+
+        /// How many there are.
+        pub(super) const COUNT: usize = [$(stringify!($name)),*].len();
+
+        /// What a server, or several that [share their counters](crate::Options::shared_counters), did since they started.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
         #[non_exhaustive]
         pub struct Stats {
@@ -22,12 +28,21 @@ macro_rules! counters {
         }
 
         impl Counters {
-            pub(super) fn snapshot(&self, live_executions: u64) -> Stats {
-                Stats { live_executions, $($name: self.$name.get(),)* }
+            pub(super) fn values(&self) -> [u64; COUNT] {
+                [$(self.$name.get()),*]
+            }
+        }
+
+        impl Stats {
+            pub(super) fn of([$($name),*]: [u64; COUNT], live_executions: u64) -> Self {
+                Self { live_executions, $($name),* }
             }
         }
     };
 }
+
+/// The counter that tells a height rather than how many there were.
+pub(super) const PEAK: &str = "process_concurrency";
 
 counters! {
     /// Calls of `bind`.
@@ -36,7 +51,7 @@ counters! {
     executions,
     /// Calls of `table_buffering_process`.
     process_calls,
-    /// The most calls of `table_buffering_process` that were answered at the same time.
+    /// The most calls of `table_buffering_process` that one process answered at the same time.
     process_concurrency,
     /// Calls of `table_buffering_combine`.
     combine_calls,

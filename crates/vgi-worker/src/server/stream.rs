@@ -13,7 +13,6 @@ use vgi_wire::methods::{InitHeader, InitRequest};
 use vgi_wire::reply::Tokens;
 use vgi_wire::server::ReplyWriter;
 
-use crate::context::Scope;
 use crate::error::{Error, Result};
 use crate::ids::{ExecutionId, FinalizeId};
 use crate::server::Exchange;
@@ -49,7 +48,7 @@ impl StreamCall {
 impl Exchange<'_> {
     /// The reply to the init of an execution: its header, and a stream that has ended.
     pub(super) fn opened(&self, execution: &Execution) -> Result<Answer, Fault> {
-        let mut body = self.header(&execution.scope)?;
+        let mut body = self.header(execution)?;
         body.extend(self.writer(&execution.scope.projected_schema()?)?.finish().map_err(Error::from)?);
         Ok(Answer::success(body))
     }
@@ -70,7 +69,7 @@ impl Exchange<'_> {
             budget: self.budget,
         };
         let call_token = self.seal(Kind::Call, &call)?;
-        let mut body = self.header(&execution.scope)?;
+        let mut body = self.header(&execution)?;
         let (turn, failed) = self.next_turn(&execution, &stream, &call, None, Some(call_token))?;
         body.extend(turn);
         Ok(Answer::turn(body, failed, self.budget))
@@ -120,11 +119,11 @@ impl Exchange<'_> {
         self.server.sealer.seal(kind, self.principal, content).map_err(|error| Error::Failed(error.to_string()))
     }
 
-    fn header(&self, scope: &Scope) -> Result<Segments> {
+    fn header(&self, execution: &Execution) -> Result<Segments> {
         let header = InitHeader {
-            execution_id: scope.store.execution().as_bytes().clone(),
+            execution_id: execution.scope.store.execution().as_bytes().clone(),
             opaque_data: None,
-            max_workers: None,
+            max_workers: execution.function.spec().max_workers,
         };
         let row = ipc::decode_batch(header.to_stream()?.to_bytes())?;
         let mut writer = self.writer(&row.schema())?;

@@ -13,8 +13,10 @@ const FORMS: &str = "memory, sqlite:PATH, redis://HOST:PORT, postgres://USER@HOS
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
-    /// `memory`: this process alone.
+    /// SQLite in a [folder](crate::storage::Scratch) of the server's own, which is removed at its end.
     #[default]
+    Private,
+    /// `memory`: this process alone.
     Memory,
     /// `sqlite:PATH`: all processes of this machine that name the same file.
     Sqlite(PathBuf),
@@ -52,6 +54,7 @@ impl Backend {
     /// When it cannot be reached.
     pub fn open(&self) -> Result<Arc<dyn Storage>, StorageError> {
         Ok(match self {
+            Self::Private => Arc::new(SqliteStorage::private()?),
             Self::Memory => Arc::new(MemoryStorage::new()),
             Self::Sqlite(path) => Arc::new(SqliteStorage::open(path)?),
             Self::Redis(url) => Arc::new(RedisStorage::open(url)?),
@@ -59,10 +62,10 @@ impl Backend {
         })
     }
 
-    /// Whether several processes can use it together.
+    /// Whether several processes that open it have the same.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        !matches!(self, Self::Memory)
+        !matches!(self, Self::Private | Self::Memory)
     }
 }
 

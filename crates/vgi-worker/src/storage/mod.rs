@@ -15,6 +15,7 @@ mod postgres_session;
 mod postgres_sql;
 mod redis;
 mod redis_scripts;
+mod scratch;
 mod server_url;
 mod spill;
 mod sqlite;
@@ -30,6 +31,7 @@ pub use self::redis::RedisStorage;
 pub use backend::Backend;
 pub use memory::MemoryStorage;
 pub use postgres::PostgresStorage;
+pub use scratch::Scratch;
 pub use server_url::ServerUrl;
 pub use sqlite::SqliteStorage;
 

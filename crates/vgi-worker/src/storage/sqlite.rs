@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, Trans
 
 use crate::ids::ExecutionId;
 use crate::storage::spill::Spill;
-use crate::storage::{Storage, StorageError};
+use crate::storage::{Scratch, Storage, StorageError};
 
 /// Values of this many bytes or more are files.
 const SPILL_FROM: usize = 64 * 1024;
@@ -53,6 +53,8 @@ pub struct SqliteStorage {
     readers: Vec<Mutex<Connection>>,
     next_reader: AtomicUsize,
     spill: Spill,
+    /// Last, so that it goes after the connections to what is in it.
+    _scratch: Option<Scratch>,
 }
 
 impl From<rusqlite::Error> for StorageError {
@@ -141,7 +143,17 @@ impl SqliteStorage {
         transaction.commit()?;
         let readers = (0..READERS).map(|_| connect(&path).map(Mutex::new)).collect::<Result<_, _>>()?;
         let spill = Spill::new(folder.into())?;
-        Ok(Self { writer: Mutex::new(writer), readers, next_reader: AtomicUsize::new(0), spill })
+        Ok(Self { writer: Mutex::new(writer), readers, next_reader: AtomicUsize::new(0), spill, _scratch: None })
+    }
+
+    /// A storage in a folder of its own, which is removed when the storage is dropped.
+    ///
+    /// # Errors
+    /// When the folder or the database in it cannot be made.
+    pub fn private() -> Result<Self, StorageError> {
+        let scratch = Scratch::new()?;
+        let opened = Self::open(scratch.database())?;
+        Ok(Self { _scratch: Some(scratch), ..opened })
     }
 
     /// A transaction that a panic or an error left open was rolled back when it was dropped.
@@ -406,6 +418,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         conformance::check(&SqliteStorage::open(folder.path().join("state.db")).unwrap());
         assert_eq!(files(folder.path()), 0);
+    }
+
+    #[test]
+    fn a_private_one_takes_its_folder_along() {
+        let storage = SqliteStorage::private().unwrap();
+        let path = PathBuf::from(storage.writer.lock().unwrap().path().unwrap());
+        conformance::check(&storage);
+        assert!(path.exists());
+        drop(storage);
+        assert!(!path.parent().unwrap().exists());
     }
 
     #[test]

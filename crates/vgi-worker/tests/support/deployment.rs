@@ -70,7 +70,7 @@ fn calls() -> Vec<Call> {
 
 /// What this address answers is what a server alone answers.
 pub fn every_function_is_right(address: SocketAddr) {
-    let alone = start(Options::default());
+    let alone = start(Options { storage: Backend::Memory, ..Options::default() });
     // the last piece is large enough for a file
     let input = [rows(0, 10), rows(10, 1), rows(11, 5000)];
     for call in calls() {

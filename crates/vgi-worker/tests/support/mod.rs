@@ -147,7 +147,7 @@ impl Client {
                 Some(attachment) => attachment.clone(),
                 None => self.attach("example")?.attach_opaque_data,
             }),
-            transaction_opaque_data: None,
+            transaction_opaque_data: call.transaction.clone(),
             resolved_secrets_provided: call.secrets_resolved,
         };
         let blob = request.to_blob(&self.dialect)?.to_bytes();
@@ -186,6 +186,7 @@ pub struct Call {
     pub secrets_resolved: bool,
     /// That of an attach without options when there is none.
     pub attachment: Option<Bytes>,
+    pub transaction: Option<Bytes>,
 }
 
 impl Call {

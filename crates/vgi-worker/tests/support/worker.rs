@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,10 +32,19 @@ impl Worker {
     }
 
     pub fn start_with(storage: &str, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_vgi-worker"))
+        Self::spawn(Command::new(env!("CARGO_BIN_EXE_vgi-worker")).env("VGI_WORKER_STORAGE", storage), arguments)
+    }
+
+    /// On the storage that it has when none is named, with this folder for temporary files.
+    pub fn start_without_storage(temporary: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vgi-worker"));
+        Self::spawn(command.env_remove("VGI_WORKER_STORAGE").env("TMPDIR", temporary), arguments)
+    }
+
+    fn spawn(command: &mut Command, arguments: &[&str]) -> Self {
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--test-functions"])
             .args(arguments)
-            .env("VGI_WORKER_STORAGE", storage)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

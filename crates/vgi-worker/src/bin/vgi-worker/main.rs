@@ -4,6 +4,7 @@
 mod supervisor;
 mod watch;
 
+use std::env::VarError;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
@@ -13,8 +14,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use supervisor::{Handed, Workers};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use vgi_worker::storage::Backend;
+use vgi_worker::storage::{Backend, Scratch};
 use vgi_worker::{Catalog, Credential, Declared, Options, functions};
 
 /// Names the storage where arguments can be read by others: every user of a machine sees the arguments of its processes.
@@ -48,16 +50,19 @@ struct Serve {
     /// Where the state of executions is kept: `memory`, for one process; `sqlite:PATH`, which the processes of a machine share;
     /// `redis://USER:PASSWORD@HOST:PORT/NUMBER` or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which processes of many machines
     /// share. Without it, the environment variable VGI_WORKER_STORAGE says so, which keeps a password out of the list of processes;
-    /// without both it is `memory`.
+    /// without both it is SQLite in a private folder in TMPDIR, which is removed at the end.
     // not parsed here, because what clap says about a wrong value repeats the value
     #[arg(long, value_name = "URL")]
     storage: Option<String>,
-    /// Serve with this many processes, which share the port and are started again when they die. They need a storage that they share.
+    /// Serve with this many processes, which share the port and are started again when they die. All storages but `memory` will do.
     #[arg(long, value_name = "COUNT", default_value = "1")]
     workers: NonZeroUsize,
     /// Serve as one of the processes of this one: the listener is the standard input.
     #[arg(long, value_name = "PID", hide = true)]
     supervisor: Option<u32>,
+    /// Where the processes of this one add up what they count.
+    #[arg(long, value_name = "PATH", hide = true)]
+    shared_counters: Option<PathBuf>,
     /// Ask clients for a bearer token of this file, which has lines of the form `NAME TOKEN`.
     #[arg(long, value_name = "PATH")]
     tokens: Option<PathBuf>,
@@ -110,13 +115,21 @@ fn main() -> ExitCode {
 }
 
 fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
-    let options = options(serve)?;
+    let mut options = options(serve)?;
+    let several = serve.supervisor.is_none() && serve.workers.get() > 1;
+    let private = options.storage == Backend::Private;
+    // here rather than in the server, so that it is removed however the server ends
+    let scratch = if several || private { Some(Scratch::new()?) } else { None };
+    if let Some(scratch) = scratch.as_ref().filter(|_| private) {
+        options.storage = scratch.backend();
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         // before the server is announced, so that no signal is missed
         let mut stop = Stop::new(serve.supervisor.or(serve.parent_pid))?;
-        if serve.supervisor.is_none() && serve.workers.get() > 1 {
-            return several(serve, options, stop).await;
+        if let Some(scratch) = scratch.as_ref().filter(|_| several) {
+            let handed = handed(scratch, private)?;
+            return serve_together(serve, options, handed, stop).await;
         }
         let catalog = catalog(serve)?;
         let server = if serve.supervisor.is_some() {
@@ -149,8 +162,11 @@ fn catalog(serve: &Serve) -> Result<Catalog, vgi_worker::Error> {
 }
 
 fn options(serve: &Serve) -> Result<Options, Box<dyn std::error::Error>> {
-    let storage = serve.storage.clone().or_else(|| std::env::var(STORAGE_VARIABLE).ok());
-    let storage: Backend = storage.map_or(Ok(Backend::default()), |storage| storage.parse())?;
+    let storage = match serve.storage.clone().map_or_else(|| std::env::var(STORAGE_VARIABLE), Ok) {
+        Ok(storage) => storage.parse()?,
+        Err(VarError::NotPresent) => Backend::default(),
+        Err(VarError::NotUnicode(_)) => return Err(format!("{STORAGE_VARIABLE} is not UTF-8").into()),
+    };
     Ok(Options {
         host: serve.listen.map_or(serve.host, |address| address.ip()),
         port: serve.listen.map_or(serve.port, |address| address.port()),
@@ -161,30 +177,49 @@ fn options(serve: &Serve) -> Result<Options, Box<dyn std::error::Error>> {
         credentials: serve.tokens.as_deref().map(credentials).transpose()?.unwrap_or_default(),
         max_request_bytes: serve.max_request_bytes,
         state_ttl: Duration::from_secs(serve.state_ttl),
+        shared_counters: serve.shared_counters.clone(),
         grace: Duration::from_secs(serve.grace),
         ..Options::default()
     })
 }
 
 /// Serves with several processes, of which this one is none.
-async fn several(serve: &Serve, options: Options, mut stop: Stop) -> Result<(), Box<dyn std::error::Error>> {
+async fn serve_together(
+    serve: &Serve,
+    options: Options,
+    handed: Handed,
+    mut stop: Stop,
+) -> Result<(), Box<dyn std::error::Error>> {
     if !options.storage.is_shared() {
         let count = serve.workers;
         return Err(format!(
-            "--workers {count} needs a storage that the processes share, because any of them may get any request: --storage \
-             sqlite:PATH, redis://… or postgres://…"
+            "--workers {count} needs a storage that the processes share, because any of them may get any request: leave out \
+             --storage, or name sqlite:PATH, redis://… or postgres://…"
         )
         .into());
     }
     let listener = tokio::net::TcpListener::bind((options.host, options.port)).await?.into_std()?;
     let address = listener.local_addr()?;
-    let mut workers = supervisor::Workers::start(serve.workers.get(), listener).await?;
+    let mut workers = Workers::start(serve.workers.get(), listener, handed).await?;
     announce(address, serve.port_file.as_deref())?;
     stop.told().await;
     tokio::select! {
         stopped = workers.stop(options.grace) => Ok(stopped?),
         () = stop.told() => Err("stopped at once by a second signal".into()),
     }
+}
+
+/// What the processes of this one have in its folder: the counters, and the storage if it is not elsewhere.
+fn handed(scratch: &Scratch, private: bool) -> Result<Handed, String> {
+    let path = |path: PathBuf| {
+        path.into_os_string().into_string().map_err(|path| format!("{} is not UTF-8; set TMPDIR", path.display()))
+    };
+    let mut handed = Handed::default();
+    handed.arguments.extend(["--shared-counters".to_owned(), path(scratch.path().join("counters"))?]);
+    if private {
+        handed.environment.push((STORAGE_VARIABLE, format!("sqlite:{}", path(scratch.database())?)));
+    }
+    Ok(handed)
 }
 
 /// What tells a server to stop: signals, and the end of the process that it watches.

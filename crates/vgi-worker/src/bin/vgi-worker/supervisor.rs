@@ -26,6 +26,13 @@ const YOUTH: Duration = Duration::from_secs(10);
 /// Time that a process has to end, after the time that it has to finish its executions.
 const END: Duration = Duration::from_secs(5);
 
+/// What the processes are told that this one was not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Handed {
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(&'static str, String)>,
+}
+
 /// The processes.
 pub(crate) struct Workers {
     stop: watch::Sender<bool>,
@@ -35,19 +42,25 @@ pub(crate) struct Workers {
 /// What looks after one process at a time.
 struct Keeper {
     listener: Arc<TcpListener>,
+    handed: Handed,
     ready: mpsc::Sender<()>,
     stop: watch::Receiver<bool>,
 }
 
 impl Workers {
     /// Starts the processes and waits until all of them serve.
-    pub(crate) async fn start(count: usize, listener: TcpListener) -> io::Result<Self> {
+    pub(crate) async fn start(count: usize, listener: TcpListener, handed: Handed) -> io::Result<Self> {
         let listener = Arc::new(listener);
         let (stop, stopping) = watch::channel(false);
         let (ready, mut readied) = mpsc::channel(count);
         let mut keepers = JoinSet::new();
         for _ in 0..count {
-            let keeper = Keeper { listener: Arc::clone(&listener), ready: ready.clone(), stop: stopping.clone() };
+            let keeper = Keeper {
+                listener: Arc::clone(&listener),
+                handed: handed.clone(),
+                ready: ready.clone(),
+                stop: stopping.clone(),
+            };
             keepers.spawn(keeper.keep());
         }
         for _ in 0..count {
@@ -106,7 +119,7 @@ impl Keeper {
 
     /// One process from its start to its end; also whether it served.
     async fn one(&mut self) -> io::Result<(ExitStatus, bool)> {
-        let (mut child, mut lines) = spawn(&self.listener)?;
+        let (mut child, mut lines) = spawn(&self.listener, &self.handed)?;
         // there until it was waited for
         let pid = child.id().unwrap_or_default();
         let mut serves = false;
@@ -139,10 +152,12 @@ impl Keeper {
 }
 
 /// Starts a process with the arguments of this one.
-fn spawn(listener: &TcpListener) -> io::Result<(Child, Lines<BufReader<ChildStdout>>)> {
+fn spawn(listener: &TcpListener, handed: &Handed) -> io::Result<(Child, Lines<BufReader<ChildStdout>>)> {
     let own: Vec<OsString> = std::env::args_os().skip(1).collect();
     let mut child = Command::new(std::env::current_exe()?)
         .args(own)
+        .args(&handed.arguments)
+        .envs(handed.environment.iter().map(|(name, value)| (name, value)))
         .args(["--supervisor", &std::process::id().to_string()])
         .stdin(Stdio::from(OwnedFd::from(listener.try_clone()?)))
         .stdout(Stdio::piped())
