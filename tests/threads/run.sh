@@ -25,6 +25,9 @@ if [[ ! -d $(rustc --print sysroot)/lib/rustlib/src/rust/library ]]; then
 fi
 export RUSTFLAGS=$flags
 
+# tells the soak tests that the memory of a process is not its own alone
+export VGI_TEST_SANITIZED=1
+
 # threads of the network runtime live as long as the process
 export TSAN_OPTIONS="suppressions=$here/suppressions.txt history_size=4 report_thread_leaks=0 exitcode=66 ${TSAN_OPTIONS:-}"
 for symbolizer in /usr/bin/llvm-symbolizer-19 /usr/bin/llvm-symbolizer; do

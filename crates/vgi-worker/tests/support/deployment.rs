@@ -172,6 +172,7 @@ pub fn a_thousand_executions_at_once_leave_nothing(deployment: &Deployment) {
     assert_eq!(worker.stat("live_executions"), 0);
     assert!(deployment.is_empty());
     println!("{before} kB resident before, {after} kB after");
-    // an eighth more: under a sanitizer most of it is not the worker's own
-    assert!(after < before + before / 8 + 16 * 1024, "{before} kB resident before, {after} kB after");
+    // under a sanitizer most of it is not the worker's own
+    let sanitized = std::env::var_os("VGI_TEST_SANITIZED").is_some();
+    assert!(sanitized || after < before + 16 * 1024, "{before} kB resident before, {after} kB after");
 }
