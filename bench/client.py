@@ -31,6 +31,10 @@ class Client:
         """Runs the call and stores its rows in DuckDB."""
         self.run(f"CREATE OR REPLACE TEMP TABLE back AS FROM {call}", threads)
 
+    def copy(self, table: str, threads: int | None = None) -> None:
+        """What DuckDB does for an echo without a server: reads a table and stores another."""
+        self.run(f"CREATE OR REPLACE TEMP TABLE back AS FROM {table}", threads)
+
     def run(self, sql: str, threads: int | None) -> None:
         if threads:
             self.db.execute(f"SET threads = {threads}")

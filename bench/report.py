@@ -4,6 +4,9 @@ import math
 
 MEBIBYTE = 1 << 20
 
+# The cell of an echo without a server.
+COPY = "DuckDB alone, table to table"
+
 
 def table(results: list[dict]) -> str:
     head = f"{'group':11} {'data':29} {'what':40} {'n':>2} {'seconds':>9} {'MiB/s':>7} {'of TCP':>7} {'cpu c':>7} {'cpu s':>7} {'requests':>8} {'peak c':>7} {'peak s':>7}"
@@ -51,7 +54,18 @@ def ratios(results: list[dict]) -> list[tuple[str, str, float, str]]:
     for one in results:
         if one["group"] == "servers" and "server," in one["name"] and "seconds" in one:
             found.append((one["data"], f"{one['name']}: server's processor time : wall time", one["server_cpu_seconds"] / one["seconds"], ">= 0.9"))
-    return found + processor(results) + round_trips(results) + scaling_ratios(results)
+    return found + floors(results) + processor(results) + round_trips(results) + scaling_ratios(results)
+
+
+def floors(results: list[dict]) -> list[tuple[str, str, float, str]]:
+    """What an echo would reach if only DuckDB and the network took time: its rows are read, cross twice, and are stored. Its output begins
+    when its input is complete, so that the two crossings do not overlap; every core is busy in each part."""
+    found = []
+    for one in results:
+        crossing, peer = (seconds_of(results, one, name) for name in ("loopback TCP, 2 connections", "Flight echo, 65536 rows"))
+        if (one["group"], one["name"]) == ("throughput", COPY) and crossing and peer and "seconds" in one:
+            found.append((one["data"], "the most that an echo could reach : Flight echo, 65536 rows", peer / (one["seconds"] + 2 * crossing), "none"))
+    return found
 
 
 def processor(results: list[dict]) -> list[tuple[str, str, float, str]]:

@@ -8,6 +8,7 @@ from children import Limit, Peers, flight_server, slow_network
 from client import Client, quoted
 from data import SMALL, TABLES, Data
 from measure import Cell, interleave
+from report import COPY
 
 
 @dataclasses.dataclass
@@ -67,6 +68,7 @@ class Suite:
         if data.sink_only:
             return cells
         cells.append(self.ours("echo", name, rows, payload, lambda: client.echo(self.own("buffer_input"), 2), self.worker))
+        cells.append(Cell(COPY, name, lambda: client.copy("t", 2), payload, rows))
         with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
             client.db.execute(f"COPY t TO {quoted(file.name)} (FORMAT parquet)")
             peers.ask(parquet=file.name)

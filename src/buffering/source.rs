@@ -65,12 +65,14 @@ impl SourceThread {
             if let Some(failure) = self.shared.failure() {
                 return Err(failure);
             }
-            let Some(mut stream) = self.next_stream()? else { return Ok(false) };
+            let Some((mut stream, is_new)) = self.next_stream()? else { return Ok(false) };
             let waiting = &self.shared.observer.counters.waiting;
             if let Some(batch) = waiting.time(|| stream.next(&QueryInterrupt(&context)))? {
-                let held = batch_bytes(&batch) + stream.rest().map(batch_bytes).sum::<usize>();
+                if is_new {
+                    // all batches of the reply, once: there may be thousands
+                    self.memory.hold(batch_bytes(&batch) + stream.rest().map(batch_bytes).sum::<usize>())?;
+                }
                 self.stream = Some(stream);
-                self.memory.hold(held)?;
                 let shared = Arc::clone(&self.shared);
                 shared.observer.counters.decoding.time(|| self.take_batch(context.as_mut(), batch))?;
             } else {
@@ -81,11 +83,12 @@ impl SourceThread {
         Ok(true)
     }
 
-    /// The stream to read from: what a reply brought is read to its end first, so that a thread holds one reply only.
-    fn next_stream(&mut self) -> Result<Option<FinalizeStream>, Error> {
+    /// The stream to read from, and whether its next batch is the first of a reply. A reply is read to its end, so that a thread holds one
+    /// only.
+    fn next_stream(&mut self) -> Result<Option<(FinalizeStream, bool)>, Error> {
         match self.stream.take() {
-            Some(stream) if stream.rest().next().is_some() => Ok(Some(stream)),
-            stream => self.shared.next_stream(stream),
+            Some(stream) if stream.rest().next().is_some() => Ok(Some((stream, false))),
+            stream => Ok(self.shared.next_stream(stream)?.map(|stream| (stream, true))),
         }
     }
 
