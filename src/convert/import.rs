@@ -55,6 +55,8 @@ impl Importer {
 
     /// Fills the chunk with rows `[offset, offset + rows)` of these columns of the batch, cast to the types of the chunk. The rows
     /// must be in the batch, and at most as many as a vector holds.
+    // bench/counts.py knows it by its name
+    #[inline(never)]
     pub fn read(
         &mut self,
         context: Pin<&mut ffi::ClientContext>,
