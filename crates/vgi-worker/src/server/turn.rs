@@ -105,9 +105,11 @@ fn tick(execution: &Execution, stream: &FinalizeId, position: Option<Value>, sch
 
 /// Whether a tick may make a reply of this length one that the client refuses.
 fn is_above(limit: Option<u64>, length: usize, tick: &ErasedTick) -> bool {
-    let Some(batch) = &tick.batch else { return false };
-    let least = length.saturating_add(batch.get_array_memory_size()).saturating_add(FRAME);
-    limit.is_some_and(|limit| u64::try_from(least).map_or(true, |least| least > limit))
+    let (Some(batch), Some(limit)) = (&tick.batch, limit) else { return false };
+    // of what the batch shows, not of all the memory behind it, which many columns may share
+    let sizes = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size().unwrap_or(usize::MAX));
+    let whole = sizes.fold(length.saturating_add(FRAME), usize::saturating_add);
+    u64::try_from(whole).map_or(true, |whole| whole > limit)
 }
 
 /// Whether a batch of the function has all columns rather than the wanted ones only.
