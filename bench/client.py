@@ -27,13 +27,9 @@ class Client:
         """Runs the call and drops its rows after one column was looked at."""
         self.run(f"SELECT count(COLUMNS(*)) FROM {call}", threads)
 
-    def echo(self, call: str, threads: int | None = None) -> None:
-        """Runs the call and stores its rows in DuckDB."""
-        self.run(f"CREATE OR REPLACE TEMP TABLE back AS FROM {call}", threads)
-
-    def copy(self, table: str, threads: int | None = None) -> None:
-        """What DuckDB does for an echo without a server: reads a table and stores another."""
-        self.run(f"CREATE OR REPLACE TEMP TABLE back AS FROM {table}", threads)
+    def store(self, source: str, threads: int | None = None) -> None:
+        """Stores the rows of a call in DuckDB; of a table, it is an echo without a server."""
+        self.run(f"CREATE OR REPLACE TEMP TABLE back AS FROM {source}", threads)
 
     def run(self, sql: str, threads: int | None) -> None:
         if threads:

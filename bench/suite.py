@@ -67,8 +67,8 @@ class Suite:
             cells.append(self.ours("sums", name, rows, payload, lambda: client.read(self.own("sum_all_columns"), 2), self.worker))
         if data.sink_only:
             return cells
-        cells.append(self.ours("echo", name, rows, payload, lambda: client.echo(self.own("buffer_input"), 2), self.worker))
-        cells.append(Cell(COPY, name, lambda: client.copy("t", 2), payload, rows))
+        cells.append(self.ours("echo", name, rows, payload, lambda: client.store(self.own("buffer_input"), 2), self.worker))
+        cells.append(Cell(COPY, name, lambda: client.store("t", 2), payload, rows))
         with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
             client.db.execute(f"COPY t TO {quoted(file.name)} (FORMAT parquet)")
             peers.ask(parquet=file.name)
@@ -91,7 +91,7 @@ class Suite:
         rows = self.client.table("t", TABLES[1].sql(self.scale))
         cells = []
         for threads in (1, 2, 4, 8):
-            for name, function, run in (("sink only", "batch_trace", self.client.read), ("echo", "buffer_input", self.client.echo)):
+            for name, function, run in (("sink only", "batch_trace", self.client.read), ("echo", "buffer_input", self.client.store)):
                 work = lambda run=run, threads=threads, function=function: run(self.own(function), threads)
                 cells.append(self.ours(f"{name}, {threads} threads", TABLES[1].name, rows, 0, work, self.worker))
         return self.measured("threads", cells, 60)
@@ -112,7 +112,7 @@ class Suite:
             ):
                 for function in functions:
                     call = client.call(server.url, catalog, function, "t")
-                    run = lambda call=call: client.echo(call, 2)
+                    run = lambda call=call: client.store(call, 2)
                     cells.append(self.ours(f"{name} server, {function}", SMALL.name, rows, 0, run, server))
             for function in ("buffer_input", "sum_all_columns"):
                 for batch in (2048, 65536):
