@@ -12,6 +12,7 @@ use crate::server::fault::Fault;
 use crate::server::protocol::PROTOCOLS;
 use crate::server::route::{Place, Route};
 use crate::server::{Exchange, budget, gate};
+use crate::transactions::Transactions;
 
 /// A reply.
 #[derive(Debug)]
@@ -103,8 +104,8 @@ impl Exchange<'_> {
                 self.objects(method, call)
             }
             Method::TransactionBegin => self.begin_transaction(call),
-            Method::TransactionCommit => self.commit_transaction(call),
-            Method::TransactionRollback => self.roll_back_transaction(call),
+            Method::TransactionCommit => self.end_transaction(call, Transactions::commit),
+            Method::TransactionRollback => self.end_transaction(call, Transactions::rollback),
             // has routes of its own
             Method::Init => Err(Fault::bad_request("ProtocolError", "init is a stream")),
         }

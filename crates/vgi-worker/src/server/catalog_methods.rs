@@ -204,15 +204,14 @@ impl Exchange<'_> {
         })
     }
 
-    pub(super) fn commit_transaction(&self, call: &Call) -> Result<Segments, Fault> {
+    /// Commits a transaction or rolls it back.
+    pub(super) fn end_transaction(
+        &self,
+        call: &Call,
+        act: impl FnOnce(&dyn Transactions, &TransactionContext<'_>) -> Result<(), Error>,
+    ) -> Result<Segments, Fault> {
         let id = self.transaction_of(&call.record()?.bytes("transaction_opaque_data")?)?;
-        self.with_transaction(call, &id, Transactions::commit)?;
-        self.result(acknowledgement())
-    }
-
-    pub(super) fn roll_back_transaction(&self, call: &Call) -> Result<Segments, Fault> {
-        let id = self.transaction_of(&call.record()?.bytes("transaction_opaque_data")?)?;
-        self.with_transaction(call, &id, Transactions::rollback)?;
+        self.with_transaction(call, &id, act)?;
         self.result(acknowledgement())
     }
 
