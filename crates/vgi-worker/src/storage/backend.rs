@@ -16,6 +16,8 @@ pub enum Backend {
     /// SQLite in a [folder](crate::storage::Scratch) of the server's own, which is removed at its end.
     #[default]
     Private,
+    /// SQLite for this process alone, with large values in a folder as far as they do not fit in 1 GiB of memory.
+    Exclusive(PathBuf),
     /// `memory`: this process alone.
     Memory,
     /// `sqlite:PATH`: all processes of this machine that name the same file.
@@ -55,6 +57,7 @@ impl Backend {
     pub fn open(&self) -> Result<Arc<dyn Storage>, StorageError> {
         Ok(match self {
             Self::Private => Arc::new(SqliteStorage::private()?),
+            Self::Exclusive(path) => Arc::new(SqliteStorage::exclusive(path)?),
             Self::Memory => Arc::new(MemoryStorage::new()),
             Self::Sqlite(path) => Arc::new(SqliteStorage::open(path)?),
             Self::Redis(url) => Arc::new(RedisStorage::open(url)?),
@@ -65,7 +68,7 @@ impl Backend {
     /// Whether several processes that open it have the same.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        !matches!(self, Self::Private | Self::Memory)
+        !matches!(self, Self::Private | Self::Exclusive(_) | Self::Memory)
     }
 }
 

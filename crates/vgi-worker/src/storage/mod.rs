@@ -8,6 +8,7 @@
 mod backend;
 #[cfg(test)]
 mod conformance;
+mod held;
 mod memory;
 mod pool;
 mod postgres;

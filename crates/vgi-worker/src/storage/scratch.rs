@@ -68,16 +68,21 @@ impl Scratch {
         self.folder.path()
     }
 
-    /// The database in it.
+    /// Where large values are in it.
+    pub(super) fn values(&self) -> PathBuf {
+        self.path().join("values")
+    }
+
+    /// The database in it, for several processes.
     #[must_use]
     pub fn database(&self) -> PathBuf {
         self.path().join("state.db")
     }
 
-    /// The storage in it, for several processes.
+    /// The storage in it, for one process.
     #[must_use]
     pub fn backend(&self) -> Backend {
-        Backend::Sqlite(self.database())
+        Backend::Exclusive(self.values())
     }
 }
 

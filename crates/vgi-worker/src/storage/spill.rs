@@ -1,5 +1,5 @@
 //! Large values as files beside a database, one folder per execution: a database that holds them would never shrink again, and every
-//! write of another execution would wait for them.
+//! write of another execution would wait for them. What only one process reads it [holds](Held) instead, as far as there is room.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -9,11 +9,13 @@ use bytes::Bytes;
 
 use crate::ids::ExecutionId;
 use crate::storage::StorageError;
+use crate::storage::held::Held;
 use crate::tokens::random_id;
 
 /// The folder of all executions' files.
 pub(super) struct Spill {
     folder: PathBuf,
+    held: Held,
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> StorageError {
@@ -26,9 +28,15 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
 }
 
 impl Spill {
-    pub(super) fn new(folder: PathBuf) -> Result<Self, StorageError> {
+    /// Files in this folder, and up to so many bytes in memory.
+    pub(super) fn new(folder: PathBuf, held: usize) -> Result<Self, StorageError> {
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        Ok(Self { folder })
+        Ok(Self { folder, held: Held::new(held) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     fn folder_of(&self, execution: &ExecutionId) -> PathBuf {
@@ -41,9 +49,15 @@ impl Spill {
         fs::create_dir_all(&folder).map_err(failed(&folder))
     }
 
+    /// Holds a value, if there is room, and returns its name.
+    pub(super) fn hold(&self, execution: &ExecutionId, value: &Bytes) -> Option<String> {
+        let name = new_name();
+        self.held.keep(&execution.to_string(), &name, value).then_some(name)
+    }
+
     /// Writes a new file and returns its name.
     pub(super) fn write(&self, execution: &ExecutionId, value: &[u8]) -> Result<String, StorageError> {
-        let name = ExecutionId::from(random_id().to_vec()).to_string();
+        let name = new_name();
         let path = self.folder_of(execution).join(&name);
         let written = fs::File::create_new(&path).and_then(|mut file| file.write_all(value));
         match written {
@@ -57,8 +71,11 @@ impl Spill {
         }
     }
 
-    /// The content of a file; `None` when it is gone.
+    /// The value of this name; `None` when it is gone.
     pub(super) fn read(&self, execution: &ExecutionId, name: &str, length: u64) -> Result<Option<Bytes>, StorageError> {
+        if let Some(held) = self.held.get(&execution.to_string(), name) {
+            return Ok(Some(held));
+        }
         let path = self.folder_of(execution).join(name);
         match fs::read(&path) {
             Ok(content) if u64::try_from(content.len()) == Ok(length) => Ok(Some(Bytes::from(content))),
@@ -72,12 +89,16 @@ impl Spill {
     }
 
     pub(super) fn remove(&self, execution: &ExecutionId, name: &str) -> Result<(), StorageError> {
+        if self.held.remove(&execution.to_string(), name) {
+            return Ok(());
+        }
         let path = self.folder_of(execution).join(name);
         unless_gone(fs::remove_file(&path)).map_err(failed(&path))
     }
 
-    /// Removes all files of an execution. What a request that is being answered writes meanwhile is removed by the next sweep.
+    /// Removes all values of an execution. What a request that is being answered writes meanwhile is removed by the next sweep.
     pub(super) fn end(&self, execution: &ExecutionId) -> Result<(), StorageError> {
+        self.held.end(&execution.to_string());
         let folder = self.folder_of(execution);
         let removed = unless_gone(fs::remove_dir_all(&folder));
         removed.or_else(
@@ -99,7 +120,12 @@ impl Spill {
 
     /// Removes what is left of an execution, by its name.
     pub(super) fn sweep(&self, name: &str) -> Result<(), StorageError> {
+        self.held.end(name);
         let folder = self.folder.join(format!("x{name}"));
         unless_gone(fs::remove_dir_all(&folder)).map_err(failed(&folder))
     }
+}
+
+fn new_name() -> String {
+    ExecutionId::from(random_id().to_vec()).to_string()
 }

@@ -1,7 +1,7 @@
 //! The back end in a SQLite database: for many processes on one machine.
 //!
 //! SQLite lets one writer in at a time, so the writers of a process queue on a lock of their own instead of polling the file's; readers
-//! see a snapshot and wait for nobody. Large values are files beside the database.
+//! see a snapshot and wait for nobody. Large values are files beside the database, or in memory where one process alone has it.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,7 +19,9 @@ use crate::storage::{Scratch, Storage, StorageError};
 
 /// Values of this many bytes or more are files.
 const SPILL_FROM: usize = 64 * 1024;
-/// Reads note that an execution lives at most this often, because noting is a write.
+/// How many bytes of large values the only process of a database holds in memory.
+const HELD: usize = 1 << 30;
+/// That an execution lives is noted at most this often, because noting is a write.
 const TOUCH_EVERY: i64 = 250;
 /// How long a writer waits for those of other processes.
 const BUSY: Duration = Duration::from_secs(30);
@@ -125,6 +127,14 @@ fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")
 }
 
+/// The connection, when the tables are there.
+fn prepared(mut connection: Connection) -> Result<Connection, StorageError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.commit()?;
+    Ok(connection)
+}
+
 impl SqliteStorage {
     /// The storage in this file, which is made if it is not there. Large values go to the folder of the same name and `-files`.
     ///
@@ -137,13 +147,29 @@ impl SqliteStorage {
         made.map_err(|error| StorageError::Backend(format!("{}: {error}", path.display())))?;
         let mut folder = path.clone().into_os_string();
         folder.push("-files");
-        let mut writer = connect(&path)?;
-        let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(SCHEMA)?;
-        transaction.commit()?;
+        let writer = prepared(connect(&path)?)?;
         let readers = (0..READERS).map(|_| connect(&path).map(Mutex::new)).collect::<Result<_, _>>()?;
-        let spill = Spill::new(folder.into())?;
-        Ok(Self { writer: Mutex::new(writer), readers, next_reader: AtomicUsize::new(0), spill, _scratch: None })
+        Ok(Self::of(writer, readers, Spill::new(folder.into(), 0)?))
+    }
+
+    /// A storage for this process alone: a database without a name, which SQLite writes to a nameless file as far as its cache is too
+    /// small. Large values stay in memory, up to 1 GiB, and are files in this folder beyond that.
+    ///
+    /// # Errors
+    /// When the folder or the database cannot be made.
+    pub fn exclusive(folder: impl Into<PathBuf>) -> Result<Self, StorageError> {
+        Self::holding(folder.into(), HELD)
+    }
+
+    fn holding(folder: PathBuf, held: usize) -> Result<Self, StorageError> {
+        let writer = Connection::open("")?;
+        writer.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA foreign_keys = ON;")?;
+        // what one connection has without a name, another cannot open
+        Ok(Self::of(prepared(writer)?, Vec::new(), Spill::new(folder, held)?))
+    }
+
+    fn of(writer: Connection, readers: Vec<Mutex<Connection>>, spill: Spill) -> Self {
+        Self { writer: Mutex::new(writer), readers, next_reader: AtomicUsize::new(0), spill, _scratch: None }
     }
 
     /// A storage in a folder of its own, which is removed when the storage is dropped.
@@ -152,7 +178,7 @@ impl SqliteStorage {
     /// When the folder or the database in it cannot be made.
     pub fn private() -> Result<Self, StorageError> {
         let scratch = Scratch::new()?;
-        let opened = Self::open(scratch.database())?;
+        let opened = Self::exclusive(scratch.values())?;
         Ok(Self { _scratch: Some(scratch), ..opened })
     }
 
@@ -172,10 +198,12 @@ impl SqliteStorage {
         change: impl FnOnce(&Transaction<'_>, i64) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         self.write(|transaction| {
-            let (number, _) = number_of(transaction, execution)?;
-            transaction
-                .prepare_cached("UPDATE executions SET touched = ? WHERE number = ?")?
-                .execute(params![now(), number])?;
+            let (number, touched) = number_of(transaction, execution)?;
+            if is_due(touched) {
+                transaction
+                    .prepare_cached("UPDATE executions SET touched = ? WHERE number = ?")?
+                    .execute(params![now(), number])?;
+            }
             change(transaction, number)
         })
     }
@@ -188,13 +216,14 @@ impl SqliteStorage {
     ) -> Result<T, StorageError> {
         let (found, touched) = {
             let turn = self.next_reader.fetch_add(1, Ordering::Relaxed) % READERS;
+            // one without readers has nobody beside its writer
             let reader = self.readers.get(turn).unwrap_or(&self.writer);
             let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
             let snapshot = reader.transaction()?;
             let (number, touched) = number_of(&snapshot, execution)?;
             (look(&snapshot, number)?, touched)
         };
-        if now().saturating_sub(touched) >= TOUCH_EVERY {
+        if is_due(touched) {
             self.change(execution, |_, _| Ok(()))?;
         }
         Ok(found)
@@ -202,10 +231,11 @@ impl SqliteStorage {
 
     fn prepare<'a>(&self, execution: &ExecutionId, value: &'a Bytes) -> Result<Prepared<'a>, StorageError> {
         let length = i64::try_from(value.len()).map_err(|error| StorageError::Backend(error.to_string()))?;
-        if value.len() < SPILL_FROM {
-            return Ok(Prepared { inline: Some(value), file: None, length });
-        }
-        Ok(Prepared { inline: None, file: Some(self.spill.write(execution, value)?), length })
+        let file = match self.spill.hold(execution, value) {
+            None if value.len() >= SPILL_FROM => Some(self.spill.write(execution, value)?),
+            held => held,
+        };
+        Ok(Prepared { inline: file.is_none().then_some(value), file, length })
     }
 
     /// Stores a value; its file does not outlive a transaction that fails.
@@ -233,6 +263,11 @@ impl SqliteStorage {
     fn discard(&self, execution: &ExecutionId, stored: Option<&Stored>) -> Result<(), StorageError> {
         stored.and_then(Stored::file).map_or(Ok(()), |name| self.spill.remove(execution, name))
     }
+}
+
+/// Whether it has to be noted that an execution lives.
+fn is_due(touched: i64) -> bool {
+    now().saturating_sub(touched) >= TOUCH_EVERY
 }
 
 fn gone(execution: &ExecutionId) -> StorageError {
@@ -421,13 +456,42 @@ mod tests {
     }
 
     #[test]
+    fn it_conforms_with_values_in_memory_and_when_there_is_no_room_for_them() {
+        for room in [HELD, 5000, 0] {
+            let folder = tempfile::tempdir().unwrap();
+            conformance::check(&SqliteStorage::holding(folder.path().join("state.db-files"), room).unwrap());
+            assert_eq!(files(folder.path()), 0);
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_in_memory_is_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = SqliteStorage::holding(folder.path().into(), 2 * SPILL_FROM).unwrap();
+        let id = ExecutionId::from(vec![1]);
+        storage.begin(&id).unwrap();
+        let values: Vec<_> = (0..4).map(|number| Bytes::from(vec![number; SPILL_FROM])).collect();
+        for value in &values {
+            storage.append(&id, "log", value.clone()).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(folder.path().join("x01")).unwrap().count(), 2);
+        assert_eq!(storage.scan(&id, "log", 0, 10).unwrap(), values);
+        // what expires leaves its room to the next
+        assert_eq!(storage.expire(Duration::ZERO).unwrap(), 1);
+        let next = ExecutionId::from(vec![2]);
+        storage.begin(&next).unwrap();
+        storage.put(&next, "k", values[0].clone()).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path().join("x02")).unwrap().count(), 0);
+    }
+
+    #[test]
     fn a_private_one_takes_its_folder_along() {
         let storage = SqliteStorage::private().unwrap();
-        let path = PathBuf::from(storage.writer.lock().unwrap().path().unwrap());
+        let path = storage.spill.folder().parent().unwrap().to_owned();
         conformance::check(&storage);
         assert!(path.exists());
         drop(storage);
-        assert!(!path.parent().unwrap().exists());
+        assert!(!path.exists());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `vgi-worker`: serves the functions of the catalog `example`.
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod allocator;
 mod supervisor;
 mod watch;
 
@@ -121,7 +123,7 @@ fn run(serve: &Serve) -> Result<(), Box<dyn std::error::Error>> {
     // here rather than in the server, so that it is removed however the server ends
     let scratch = if several || private { Some(Scratch::new()?) } else { None };
     if let Some(scratch) = scratch.as_ref().filter(|_| private) {
-        options.storage = scratch.backend();
+        options.storage = if several { Backend::Sqlite(scratch.database()) } else { scratch.backend() };
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
