@@ -1,5 +1,6 @@
 //! The IPC message layer: streams of schema, dictionary and record batch messages, with the metadata of each message.
 
+mod columns;
 mod decode;
 mod encode;
 mod message;
