@@ -46,7 +46,7 @@ fn without_a_storage_it_makes_one_that_goes_with_it() {
         let made = entries(temporary.path());
         assert!(matches!(&made[..], [(name, 0o700)] if name.starts_with("vgi-worker-scratch-")), "{made:?}");
         let inside = entries(&temporary.path().join(&made[0].0));
-        assert!(inside.iter().any(|(name, _)| name == "state.db"), "{inside:?}");
+        assert!(inside.iter().any(|(name, _)| name == "values"), "{inside:?}");
         deployment::every_function_is_right(worker.address);
         assert_eq!(worker.stat("live_executions"), 0);
         signal(worker.child.id(), name);
