@@ -53,7 +53,10 @@ fn main() {
 /// `make sanitize` compiles the glue with sanitizers (`VGI_SANITIZE=address,undefined`); DuckDB and Rust stay as they are.
 fn sanitizers() -> Vec<String> {
     println!("cargo:rerun-if-env-changed=VGI_SANITIZE");
+    println!("cargo:rustc-check-cfg=cfg(sanitized)");
     let Some(names) = env::var("VGI_SANITIZE").ok().filter(|names| !names.is_empty()) else { return Vec::new() };
+    // a sanitizer has to see every allocation
+    println!("cargo:rustc-cfg=sanitized");
     // rustc links without the compiler's default libraries
     for library in ["asan", "ubsan"] {
         println!("cargo:rustc-link-arg=-l{library}");

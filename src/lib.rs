@@ -3,6 +3,8 @@
 //! See `docs/ARCHITECTURE.md` for the life of a chunk. [`bridge`] is the only door between C++ and Rust; [`call`] binds a call,
 //! [`buffering`] runs it, [`convert`] turns chunks into Arrow batches and back.
 
+#[cfg(all(target_os = "linux", not(sanitized)))]
+mod allocator;
 pub mod bridge;
 pub mod buffering;
 pub mod call;

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reqwest::{Certificate, ClientBuilder, NoProxy, redirect, retry};
-use vgi_wire::pool::Pool;
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, redirect, retry};
 
 use crate::error::{ErrorKind, Fault, chain};
 use crate::options::{Options, Proxy};
@@ -52,18 +51,11 @@ impl ClientKey {
     }
 }
 
-/// An HTTP client, and where the bodies of its replies are.
-#[derive(Clone)]
-pub(crate) struct Client {
-    pub(crate) http: reqwest::Client,
-    pub(crate) bodies: Pool,
-}
-
 pub(crate) fn build(key: &ClientKey) -> Result<Client, Fault> {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::trace!("a TLS provider was installed before");
     }
-    let builder = reqwest::Client::builder()
+    let builder = Client::builder()
         .user_agent(concat!("vgi/", env!("CARGO_PKG_VERSION")))
         .tcp_nodelay(true)
         .connect_timeout(key.connect_timeout)
@@ -81,11 +73,10 @@ pub(crate) fn build(key: &ClientKey) -> Result<Client, Fault> {
     };
     let builder = proxied(builder, key)?;
     let builder = trusting(builder, key)?;
-    let http = builder.build().map_err(|error| {
+    builder.build().map_err(|error| {
         let what = format!("the HTTP client cannot be set up: {}", chain(&error.without_url()));
         Fault::new(ErrorKind::Internal, what)
-    })?;
-    Ok(Client { http, bodies: Pool::new() })
+    })
 }
 
 /// The given proxy, or that of the environment, which the library reads itself. `NO_PROXY` holds for both.

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use reqwest::{Body, Response, Url};
+use reqwest::{Body, Client, Response, Url};
 use vgi_wire::ipc::Segments;
-use vgi_wire::pool::Pool;
 
 use crate::body::{Outgoing, Progress, Stage};
-use crate::client::{Client, ClientKey};
+use crate::client::ClientKey;
 use crate::clocks::Clocks;
 use crate::error::{ErrorKind, Fault, chain};
 use crate::retry::{Attempts, Repeat, Retries};
@@ -99,15 +98,13 @@ async fn attempt(client: &Client, request: &Request, body: Option<&Outgoing>) ->
     let progress = Progress::new(if body.is_some() { Stage::Waiting } else { Stage::Sent });
     let method = if request.put { Method::PUT } else { Method::POST };
     let builder = match body {
-        None => client.http.get(url.clone()),
-        Some(body) => {
-            client.http.request(method, url.clone()).body(Body::wrap_stream(body.pieces(Arc::clone(&progress))))
-        }
+        None => client.get(url.clone()),
+        Some(body) => client.request(method, url.clone()).body(Body::wrap_stream(body.pieces(Arc::clone(&progress)))),
     };
     let response =
         clocks.head(&progress, builder.headers(headers).send()).await?.map_err(|error| send_fault(error, clocks))?;
     let (status, headers) = (response.status(), response.headers().clone());
-    let body = collect(response, clocks, *max_response_bytes, &client.bodies).await?;
+    let body = collect(response, clocks, *max_response_bytes).await?;
     Ok(Reply { url, status, headers, body, elapsed: Duration::ZERO, attempts: 1 })
 }
 
@@ -147,13 +144,13 @@ fn causes(error: &reqwest::Error) -> String {
     below.or(source).map_or_else(|| error.to_string(), chain)
 }
 
-async fn collect(mut response: Response, clocks: &Clocks, max: u64, pool: &Pool) -> Result<Bytes, Fault> {
+async fn collect(mut response: Response, clocks: &Clocks, max: u64) -> Result<Bytes, Fault> {
     let announced = response.content_length();
     if announced.is_some_and(|length| length > max) {
         return Err(too_large(max));
     }
     let announced = announced.and_then(|length| usize::try_from(length).ok());
-    let mut body = Collector { announced, pool, whole: Bytes::new(), joined: Vec::new() };
+    let mut body = Collector { announced, whole: Bytes::new(), joined: Vec::new() };
     loop {
         let chunk = clocks.piece(response.chunk()).await?.map_err(|error| {
             let (got, cause) = (body.len(), causes(&error.without_url()));
@@ -180,9 +177,8 @@ pub(crate) fn too_large(max: u64) -> Fault {
 }
 
 /// Joins the chunks of a reply in one allocation that grows with what has arrived, not with what was announced.
-struct Collector<'a> {
+struct Collector {
     announced: Option<usize>,
-    pool: &'a Pool,
     /// A body that came in one chunk, which is kept as it is.
     whole: Bytes,
     joined: Vec<u8>,
@@ -191,7 +187,7 @@ struct Collector<'a> {
 /// What is reserved before anything has arrived.
 const FIRST_STEP: usize = 1 << 20;
 
-impl Collector<'_> {
+impl Collector {
     fn len(&self) -> usize {
         self.whole.len() + self.joined.len()
     }
@@ -202,9 +198,6 @@ impl Collector<'_> {
             return Ok(());
         }
         let first = std::mem::take(&mut self.whole);
-        if !first.is_empty() {
-            self.joined = self.pool.buffer(self.announced.unwrap_or_default().min(FIRST_STEP));
-        }
         self.append(first)?;
         self.append(chunk)
     }
@@ -225,7 +218,7 @@ impl Collector<'_> {
     }
 
     fn finish(self) -> Bytes {
-        if self.joined.is_empty() { self.whole } else { self.pool.freeze(self.joined) }
+        if self.joined.is_empty() { self.whole } else { self.joined.into() }
     }
 }
 
@@ -236,12 +229,11 @@ mod tests {
     #[test]
     fn one_chunk_is_kept_and_several_are_joined() {
         let chunk = Bytes::from(vec![1u8; 100]);
-        let pool = Pool::new();
-        let mut one = Collector { announced: Some(100), pool: &pool, whole: Bytes::new(), joined: Vec::new() };
+        let mut one = Collector { announced: Some(100), whole: Bytes::new(), joined: Vec::new() };
         one.push(chunk.clone()).unwrap();
         assert_eq!(one.finish().as_ptr(), chunk.as_ptr());
 
-        let mut many = Collector { announced: Some(usize::MAX), pool: &pool, whole: Bytes::new(), joined: Vec::new() };
+        let mut many = Collector { announced: Some(usize::MAX), whole: Bytes::new(), joined: Vec::new() };
         for _ in 0..50_000 {
             many.push(chunk.clone()).unwrap();
             assert!(many.joined.capacity() <= 2 * many.len() + FIRST_STEP);

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use reqwest::Client;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::client::{self, Client, ClientKey};
+use crate::client::{self, ClientKey};
 use crate::error::{ErrorKind, Fault};
 
 const WORKERS: usize = 2;

@@ -2,6 +2,7 @@
 //! server says where it lies (protocol file 01 §10).
 
 use http::{HeaderMap, HeaderValue, header};
+use reqwest::Client;
 use vgi_wire::generation::Dialect;
 use vgi_wire::ipc::Segments;
 use vgi_wire::methods::{Method, UPLOAD_URL_PATH, pointer_body, upload_url_body};
@@ -9,7 +10,7 @@ use vgi_wire::record::Record;
 use vgi_wire::reply::{self, Failure};
 use vgi_wire::{WireError, ipc};
 
-use crate::client::{Client, ClientKey};
+use crate::client::ClientKey;
 use crate::error::{ErrorKind, Fault};
 use crate::exchange::{Request, persist};
 use crate::external::{permitted, place};

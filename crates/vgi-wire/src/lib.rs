@@ -18,7 +18,6 @@ pub mod generation;
 pub mod ipc;
 pub mod meta;
 pub mod methods;
-pub mod pool;
 pub mod record;
 pub mod reply;
 pub mod server;

@@ -7,7 +7,6 @@ use axum::body::{Body, Bytes};
 use futures_util::StreamExt;
 use http::{HeaderMap, StatusCode};
 use vgi_wire::ipc::Segments;
-use vgi_wire::pool::Pool;
 
 use crate::server::fault::Fault;
 
@@ -19,12 +18,12 @@ const COMPRESS_FROM: usize = 1024;
 const RESERVE: u64 = 4 << 20;
 
 /// Reads a request's body.
-pub(super) async fn read(body: Body, announced: Option<u64>, limit: u64, pool: &Pool) -> Result<Bytes, Fault> {
+pub(super) async fn read(body: Body, announced: Option<u64>, limit: u64) -> Result<Bytes, Fault> {
     if announced.is_some_and(|length| length > limit) {
         return Err(too_large(limit));
     }
     let mut pieces = body.into_data_stream();
-    let mut joined = pool.buffer(usize::try_from(announced.unwrap_or(0).min(RESERVE)).unwrap_or(0));
+    let mut joined = Vec::with_capacity(usize::try_from(announced.unwrap_or(0).min(RESERVE)).unwrap_or(0));
     while let Some(piece) = pieces.next().await {
         let piece = piece
             .map_err(|error| Fault::bad_request("ProtocolError", format!("the request body breaks off: {error}")))?;
@@ -33,7 +32,7 @@ pub(super) async fn read(body: Body, announced: Option<u64>, limit: u64, pool: &
         }
         joined.extend_from_slice(&piece);
     }
-    Ok(pool.freeze(joined))
+    Ok(whole(joined))
 }
 
 /// A function may keep the bytes for long, so room that was reserved in vain is given back.

@@ -146,7 +146,7 @@ async fn post(server: &Arc<Server>, request: Request<Body>, request_id: &str, pr
         let coding = Coding::of(&head.headers)?;
         let announced = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let budget = budget::of(&head.headers)?;
-        Ok((place, coding, budget, body::read(body, announced, limit, &server.bodies).await?))
+        Ok((place, coding, budget, body::read(body, announced, limit).await?))
     };
     let (place, coding, budget, bytes) = match read.await {
         Ok(read) => read,

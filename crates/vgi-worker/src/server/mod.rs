@@ -36,7 +36,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
-use vgi_wire::pool::Pool;
 
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -68,8 +67,6 @@ pub(crate) struct Server {
     drain: Drain,
     /// One permit for every call that may be answered now.
     calls: Arc<Semaphore>,
-    /// Where the bodies of requests are.
-    bodies: Pool,
     /// Tells this process from others.
     id: String,
     swept: Mutex<Instant>,
@@ -93,7 +90,6 @@ impl Server {
             recent: Recent::default(),
             drain: Drain::default(),
             calls: Arc::new(Semaphore::new(calls)),
-            bodies: Pool::new(),
             id: hexadecimal(6),
             swept: Mutex::new(Instant::now()),
         })
