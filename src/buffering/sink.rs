@@ -192,7 +192,7 @@ impl SinkThread {
         let count = pieces.len();
         for (number, piece) in pieces.into_iter().enumerate() {
             let place = match &places {
-                Some(places) => places.get(number).copied().unwrap_or_default(),
+                Some(places) => places.get(number).copied().ok_or_else(|| no_place(count))?,
                 // nothing else is under way, so counting goes on; not ahead of a piece that may have to be divided itself
                 None if self.shared.plan.mode == SinkMode::Counted => self.counted_on(number, sent.place)?,
                 None => return Err(no_place(count)),
