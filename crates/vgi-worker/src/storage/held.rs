@@ -29,18 +29,23 @@ impl Held {
         Self { limit, values: Mutex::default() }
     }
 
+    /// Whether a value is worth it.
+    pub(super) fn takes(value: &Bytes) -> bool {
+        value.len() >= SMALLEST
+    }
+
     /// Keeps a value, if it is worth it and there is room.
     pub(super) fn keep(&self, execution: &str, name: &str, value: &Bytes) -> bool {
-        if value.len() < SMALLEST {
+        if !Self::takes(value) {
             return false;
         }
-        let copied = if value.len() < COPIED { Bytes::copy_from_slice(value) } else { value.clone() };
         let mut values = self.lock();
         let bytes = values.bytes.saturating_add(value.len());
         if bytes > self.limit {
             return false;
         }
         values.bytes = bytes;
+        let copied = if value.len() < COPIED { Bytes::copy_from_slice(value) } else { value.clone() };
         values.executions.entry(execution.to_owned()).or_default().insert(name.to_owned(), copied);
         true
     }

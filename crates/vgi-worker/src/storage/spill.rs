@@ -15,7 +15,7 @@ use crate::tokens::random_id;
 /// The folder of all executions' files.
 pub(super) struct Spill {
     folder: PathBuf,
-    held: Held,
+    held: Option<Held>,
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> StorageError {
@@ -28,10 +28,10 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
 }
 
 impl Spill {
-    /// Files in this folder, and up to so many bytes in memory.
-    pub(super) fn new(folder: PathBuf, held: usize) -> Result<Self, StorageError> {
+    /// Files in this folder, and what is held.
+    pub(super) fn new(folder: PathBuf, held: Option<Held>) -> Result<Self, StorageError> {
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        Ok(Self { folder, held: Held::new(held) })
+        Ok(Self { folder, held })
     }
 
     #[cfg(test)]
@@ -51,8 +51,10 @@ impl Spill {
 
     /// Holds a value, if there is room, and returns its name.
     pub(super) fn hold(&self, execution: &ExecutionId, value: &Bytes) -> Option<String> {
+        // most values are small, or nothing is held: no name is made for these
+        let held = self.held.as_ref().filter(|_| Held::takes(value))?;
         let name = new_name();
-        self.held.keep(&execution.to_string(), &name, value).then_some(name)
+        held.keep(&execution.to_string(), &name, value).then_some(name)
     }
 
     /// Writes a new file and returns its name.
@@ -73,8 +75,8 @@ impl Spill {
 
     /// The value of this name; `None` when it is gone.
     pub(super) fn read(&self, execution: &ExecutionId, name: &str, length: u64) -> Result<Option<Bytes>, StorageError> {
-        if let Some(held) = self.held.get(&execution.to_string(), name) {
-            return Ok(Some(held));
+        if let Some(value) = self.held.as_ref().and_then(|held| held.get(&execution.to_string(), name)) {
+            return Ok(Some(value));
         }
         let path = self.folder_of(execution).join(name);
         match fs::read(&path) {
@@ -89,7 +91,7 @@ impl Spill {
     }
 
     pub(super) fn remove(&self, execution: &ExecutionId, name: &str) -> Result<(), StorageError> {
-        if self.held.remove(&execution.to_string(), name) {
+        if self.held.as_ref().is_some_and(|held| held.remove(&execution.to_string(), name)) {
             return Ok(());
         }
         let path = self.folder_of(execution).join(name);
@@ -98,7 +100,7 @@ impl Spill {
 
     /// Removes all values of an execution. What a request that is being answered writes meanwhile is removed by the next sweep.
     pub(super) fn end(&self, execution: &ExecutionId) -> Result<(), StorageError> {
-        self.held.end(&execution.to_string());
+        self.let_go(&execution.to_string());
         let folder = self.folder_of(execution);
         let removed = unless_gone(fs::remove_dir_all(&folder));
         removed.or_else(
@@ -118,9 +120,15 @@ impl Spill {
         Ok(names)
     }
 
+    fn let_go(&self, execution: &str) {
+        if let Some(held) = &self.held {
+            held.end(execution);
+        }
+    }
+
     /// Removes what is left of an execution, by its name.
     pub(super) fn sweep(&self, name: &str) -> Result<(), StorageError> {
-        self.held.end(name);
+        self.let_go(name);
         let folder = self.folder.join(format!("x{name}"));
         unless_gone(fs::remove_dir_all(&folder)).map_err(failed(&folder))
     }

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::ids::ExecutionId;
+use crate::storage::held::Held;
 use crate::storage::spill::Spill;
 use crate::storage::{Scratch, Storage, StorageError};
 
@@ -149,7 +150,7 @@ impl SqliteStorage {
         folder.push("-files");
         let writer = prepared(connect(&path)?)?;
         let readers = (0..READERS).map(|_| connect(&path).map(Mutex::new)).collect::<Result<_, _>>()?;
-        Ok(Self::of(writer, readers, Spill::new(folder.into(), 0)?))
+        Ok(Self::of(writer, readers, Spill::new(folder.into(), None)?))
     }
 
     /// A storage for this process alone: a database without a name, which SQLite writes to a nameless file as far as its cache is too
@@ -165,7 +166,7 @@ impl SqliteStorage {
         let writer = Connection::open("")?;
         writer.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA foreign_keys = ON;")?;
         // what one connection has without a name, another cannot open
-        Ok(Self::of(prepared(writer)?, Vec::new(), Spill::new(folder, held)?))
+        Ok(Self::of(prepared(writer)?, Vec::new(), Spill::new(folder, Some(Held::new(held)))?))
     }
 
     fn of(writer: Connection, readers: Vec<Mutex<Connection>>, spill: Spill) -> Self {
