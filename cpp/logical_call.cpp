@@ -129,7 +129,10 @@ duckdb::PhysicalOperator &LogicalCall::CreatePlan(duckdb::ClientContext &context
     for (auto column : output_columns) {
         columns.push_back(column);
     }
-    auto plan = Forward([&] { return call->plan(context, std::move(columns), child.AllSourcesSupportBatchIndex()); });
+    auto plan = Forward([&] {
+        return call->plan(context, std::move(columns), child.AllSourcesSupportBatchIndex(),
+                          child.estimated_cardinality);
+    });
     auto &result = planner.Make<PhysicalCall>(types, std::move(plan), estimated_cardinality);
     result.children.push_back(child);
     return result;

@@ -229,6 +229,7 @@ pub mod ffi {
             context: &ClientContext,
             columns: Vec<usize>,
             source_has_batch_index: bool,
+            expected_rows: u64,
         ) -> Result<Box<CallPlan>>;
 
         fn takes_filters(self: &BoundCall) -> bool;
@@ -786,7 +787,8 @@ impl BoundCall {
         columns: Vec<usize>,
         source_has_batch_index: bool,
     ) -> Result<Box<CallPlan>, Crossing> {
-        contain(|| CallPlan::new(self.clone(), context, columns, source_has_batch_index).map(Box::new))
+        let plan = || CallPlan::new(self.clone(), context, columns, source_has_batch_index, expected_rows);
+        contain(|| plan().map(Box::new))
     }
 }
 
@@ -812,6 +814,7 @@ impl FilterBuilder {
 }
 
 fn type_at(columns: &[(String, SharedType)], column: usize) -> Result<UniquePtr<ffi::LogicalType>, Error> {
+        expected_rows: u64,
     let missing = || Error::new(ExceptionClass::Io, format!("there is no column {column}"));
     columns.get(column).ok_or_else(missing)?.1.get().map(ffi::copy_type)
 }

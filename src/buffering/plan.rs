@@ -22,6 +22,8 @@ pub(super) struct Plan {
     pub(super) projected: bool,
     /// Requests in flight per sink thread.
     pub(super) window: usize,
+    /// Rows of the input, as the planner estimates them.
+    pub(super) expected_rows: u64,
     /// Bytes up to which chunks are merged.
     pub(super) batch_bytes: usize,
     /// Finalize streams that are open at once.
@@ -39,6 +41,7 @@ impl CallPlan {
         source_has_batch_index: bool,
     ) -> Result<Self, Error> {
         let mode = SinkMode::decide(call.order(), source_has_batch_index);
+        expected_rows: u64,
         let request_limit = call.bound().attachment.capabilities().max_request_bytes;
         let request_limit = request_limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let batch_bytes = settings::size_of(context, settings::BATCH_BYTES)?;
@@ -51,6 +54,7 @@ impl CallPlan {
             window: mode.window(settings::size_of(context, settings::INFLIGHT)?),
             batch_bytes,
             read_ahead: settings::size_of(context, settings::READ_AHEAD)?,
+            expected_rows,
             request_limit,
             columns,
             call,

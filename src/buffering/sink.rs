@@ -62,7 +62,7 @@ impl SinkThread {
 
     pub(super) fn new(shared: Arc<Shared>, exporter: Exporter, memory: Memory) -> Self {
         Self {
-            merging: Merging::new(shared.plan.batch_bytes),
+            merging: Merging::new(shared.plan.batch_bytes, shared.plan.expected_rows),
             connection: next_connection(),
             exporter,
             memory,
