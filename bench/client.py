@@ -31,6 +31,14 @@ class Client:
         """Stores the rows of a call in DuckDB; of a table, it is an echo without a server."""
         self.run(f"CREATE OR REPLACE TEMP TABLE back AS FROM {source}", threads)
 
+    def unmerged(self, work) -> None:
+        """With a request for every chunk."""
+        self.db.execute("SET vgi_batch_bytes = 0")
+        try:
+            work()
+        finally:
+            self.db.execute("RESET vgi_batch_bytes")
+
     def run(self, sql: str, threads: int | None) -> None:
         if threads:
             self.db.execute(f"SET threads = {threads}")

@@ -92,7 +92,7 @@ def round_trips(results: list[dict]) -> list[tuple[str, str, float, str]]:
             if one["name"] == "one small call":
                 found.append((data, "one small call: round trips", trips, "<= 6"))
             elif one["name"].startswith("sink"):
-                found.append((data, "sink: time : process requests / (4 x 2) round trips", trips / (one["process_requests"] / 8), "<= 1.2"))
+                found.append((data, f"{one['name']}: time : process requests / (4 x 2) round trips", trips / (one["process_requests"] / 8), "<= 1.2"))
             else:
                 found.append((data, "source: time : 1,000 / 8 round trips", trips / 125, "<= 1.3"))
     return found

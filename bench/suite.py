@@ -141,6 +141,10 @@ class Suite:
                     self.ours("source of 1,000 batches", data, 10_000, 0, lambda out=out: client.read(out, 2), self.worker),
                 ]
                 results += self.measured("latency", cells, 12 + millis * 1.6)
+                if millis == 20:
+                    unmerged = lambda sink=sink: client.unmerged(lambda: client.read(sink, 2))
+                    cell = self.ours("sink of 1,000 chunks, unmerged", data, 2_048_000, 0, unmerged, self.worker)
+                    results += self.measured("latency", [cell], 25)
             finally:
                 network.stop()
         return results
