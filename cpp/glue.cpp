@@ -99,6 +99,17 @@ std::unique_ptr<MemoryClaim> new_memory_claim(ClientContext &context) {
     return std::make_unique<MemoryClaim>(context);
 }
 
+std::unique_ptr<InterruptState> copy_task(const InterruptState &task) {
+    return std::make_unique<InterruptState>(task);
+}
+
+void wake_task(const InterruptState &task) noexcept {
+    try {
+        task.Callback();
+    } catch (...) { // the query has ended, or ends with an error of its own
+    }
+}
+
 std::unique_ptr<Value> cast_value(ClientContext &context, const Value &value, const LogicalType &type) {
     return std::make_unique<Value>(value.CastAs(context, type));
 }

@@ -5,6 +5,7 @@
 #include "arrow.hpp"
 
 #include "duckdb.hpp"
+#include "duckdb/parallel/interrupt.hpp"
 #include "duckdb/planner/expression.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
 
@@ -16,6 +17,7 @@ namespace vgi {
 
 using duckdb::ClientContext;
 using duckdb::DataChunk;
+using duckdb::InterruptState;
 using duckdb::LogicalType;
 using duckdb::Value;
 
@@ -72,6 +74,12 @@ private:
 };
 
 std::unique_ptr<MemoryClaim> new_memory_claim(ClientContext &context);
+
+//! What wakes the task that the operator runs in, to be kept until then.
+std::unique_ptr<InterruptState> copy_task(const InterruptState &task);
+
+//! Lets a task go on that returned BLOCKED. Not by the thread that runs the task: it waits until that has returned.
+void wake_task(const InterruptState &task) noexcept;
 
 //! `value` cast to `type` by DuckDB's own rules; throws DuckDB's conversion error.
 std::unique_ptr<Value> cast_value(ClientContext &context, const Value &value, const LogicalType &type);

@@ -77,6 +77,9 @@ duckdb::SinkResultType PhysicalCall::Sink(duckdb::ExecutionContext &context, duc
     // DuckDB sets the index only for a sink that requires it; -1 says that there is none
     const auto &index = local.partition_info.batch_index;
     const auto batch_index = index.IsValid() ? static_cast<std::int64_t>(index.GetIndex()) : -1;
+    if (!Forward([&] { return local.thread->can_sink(chunk, input.interrupt_state); })) {
+        return duckdb::SinkResultType::BLOCKED;
+    }
     Forward([&] { local.thread->sink(context.client, chunk, batch_index); });
     return duckdb::SinkResultType::NEED_MORE_INPUT;
 }
@@ -84,6 +87,9 @@ duckdb::SinkResultType PhysicalCall::Sink(duckdb::ExecutionContext &context, duc
 duckdb::SinkCombineResultType PhysicalCall::Combine(duckdb::ExecutionContext &context,
                                                     duckdb::OperatorSinkCombineInput &input) const {
     auto &local = input.local_state.Cast<SinkThreadState>();
+    if (!Forward([&] { return local.thread->can_finish(context.client, input.interrupt_state); })) {
+        return duckdb::SinkCombineResultType::BLOCKED;
+    }
     Forward([&] { local.thread->finish(context.client); });
     return duckdb::SinkCombineResultType::FINISHED;
 }
@@ -159,6 +165,9 @@ duckdb::ProgressData PhysicalCall::GetProgress(duckdb::ClientContext &, duckdb::
 duckdb::SourceResultType PhysicalCall::GetDataInternal(duckdb::ExecutionContext &context, duckdb::DataChunk &chunk,
                                                        duckdb::OperatorSourceInput &input) const {
     auto &local = input.local_state.Cast<SourceThreadState>();
+    if (!Forward([&] { return local.thread->can_read(input.interrupt_state); })) {
+        return duckdb::SourceResultType::BLOCKED;
+    }
     const bool more = Forward([&] { return local.thread->next(context.client, chunk); });
     // DuckDB asks for the parameters when the operator starts; the counters are worth reading when it ends
     if (context.thread.profiler.OperatorMetricsIsInitialized(*this)) {

@@ -263,6 +263,9 @@ pub mod ffi {
         fn accepted_share(self: &Execution) -> f64;
         fn new_source_thread(self: &Execution, context: Pin<&mut ClientContext>) -> Result<Box<SourceThread>>;
 
+        fn can_sink(self: &mut SinkThread, chunk: &DataChunk, task: &InterruptState) -> Result<bool>;
+        fn can_finish(self: &mut SinkThread, context: &ClientContext, task: &InterruptState) -> Result<bool>;
+        fn can_read(self: &mut SourceThread, task: &InterruptState) -> Result<bool>;
         fn sink(self: &mut SinkThread, context: &ClientContext, chunk: &DataChunk, batch_index: i64) -> Result<()>;
         fn finish(self: &mut SinkThread, context: &ClientContext) -> Result<()>;
         fn next(self: &mut SourceThread, context: Pin<&mut ClientContext>, chunk: Pin<&mut DataChunk>) -> Result<bool>;
@@ -281,6 +284,8 @@ pub mod ffi {
         type Value;
         #[namespace = "duckdb"]
         type Vector;
+        #[namespace = "duckdb"]
+        type InterruptState;
         type ArrowArray;
         type ArrowSchema;
 
@@ -317,6 +322,9 @@ pub mod ffi {
         type MemoryClaim;
         fn new_memory_claim(context: Pin<&mut ClientContext>) -> Result<UniquePtr<MemoryClaim>>;
         fn resize(self: Pin<&mut MemoryClaim>, bytes: usize) -> Result<()>;
+
+        fn copy_task(task: &InterruptState) -> UniquePtr<InterruptState>;
+        fn wake_task(task: &InterruptState);
 
         type TypeList;
         fn new_type_list() -> UniquePtr<TypeList>;
@@ -398,6 +406,25 @@ pub struct QueryInterrupt<'a>(pub &'a ffi::ClientContext);
 impl vgi_transport::Interrupt for QueryInterrupt<'_> {
     fn interrupted(&self) -> bool {
         ffi::is_interrupted(self.0)
+    }
+}
+
+/// A task of DuckDB's that said it is blocked, or is about to.
+pub struct Waker(UniquePtr<ffi::InterruptState>);
+
+// SAFETY: the state refers to its task weakly, and DuckDB means it to be called back by any thread; the pointer is owned.
+unsafe impl Send for Waker {}
+
+impl Waker {
+    pub fn new(task: &ffi::InterruptState) -> Self {
+        Self(ffi::copy_task(task))
+    }
+
+    /// Lets the task go on. Must not be called by the thread that runs it: DuckDB waits until that has returned.
+    pub fn wake(self) {
+        if let Some(task) = self.0.as_ref() {
+            ffi::wake_task(task);
+        }
     }
 }
 
@@ -786,6 +813,7 @@ impl BoundCall {
         context: &ffi::ClientContext,
         columns: Vec<usize>,
         source_has_batch_index: bool,
+        expected_rows: u64,
     ) -> Result<Box<CallPlan>, Crossing> {
         let plan = || CallPlan::new(self.clone(), context, columns, source_has_batch_index, expected_rows);
         contain(|| plan().map(Box::new))
@@ -814,7 +842,6 @@ impl FilterBuilder {
 }
 
 fn type_at(columns: &[(String, SharedType)], column: usize) -> Result<UniquePtr<ffi::LogicalType>, Error> {
-        expected_rows: u64,
     let missing = || Error::new(ExceptionClass::Io, format!("there is no column {column}"));
     columns.get(column).ok_or_else(missing)?.1.get().map(ffi::copy_type)
 }
@@ -854,6 +881,15 @@ impl Execution {
 }
 
 impl SinkThread {
+    fn can_sink(&mut self, chunk: &ffi::DataChunk, task: &ffi::InterruptState) -> Result<bool, Crossing> {
+        contain(|| self.can_push(chunk, task))
+    }
+
+    fn can_finish(&mut self, context: &ffi::ClientContext, task: &ffi::InterruptState) -> Result<bool, Crossing> {
+        let result = contain(|| self.can_end(&QueryInterrupt(context), task));
+        logged(self.log(), context, result)
+    }
+
     fn sink(&mut self, context: &ffi::ClientContext, chunk: &ffi::DataChunk, batch_index: i64) -> Result<(), Crossing> {
         let result = contain(|| self.push(chunk, u64::try_from(batch_index).ok(), &QueryInterrupt(context)));
         logged(self.log(), context, result)
@@ -866,6 +902,10 @@ impl SinkThread {
 }
 
 impl SourceThread {
+    fn can_read(&mut self, task: &ffi::InterruptState) -> Result<bool, Crossing> {
+        contain(|| self.can_pull(task))
+    }
+
     fn next(
         &mut self,
         mut context: Pin<&mut ffi::ClientContext>,

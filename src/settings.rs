@@ -144,6 +144,13 @@ const TLS_VERIFY: Setting = Setting {
     kind: Kind::Switch(true),
 };
 
+/// Whether threads that would wait are released.
+pub const RELEASE_THREADS: Setting = Setting {
+    name: "vgi_release_threads",
+    description: "Whether a thread that would wait for a VGI server works for other queries meanwhile",
+    kind: Kind::Switch(false),
+};
+
 /// Whether calls run at all.
 pub const TABLE_BUFFERING: Setting = Setting {
     name: "vgi_table_buffering",
@@ -159,10 +166,11 @@ pub const TRACE_DIR: Setting = Setting {
 };
 
 /// Every setting, in the order of registration.
-pub const ALL: [Setting; 14] = [
+pub const ALL: [Setting; 15] = [
     INFLIGHT,
     BATCH_BYTES,
     READ_AHEAD,
+    RELEASE_THREADS,
     CONNECT_TIMEOUT,
     FIRST_BYTE_TIMEOUT,
     STALL_TIMEOUT,

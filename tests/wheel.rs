@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Trial::ignorable_test("wheel sends less after a refusal", || python("VGI_PYTHON", "refused.py")),
         Trial::ignorable_test("wheel attaches a large catalog", || python("VGI_PYTHON", "large_catalog.py")),
         Trial::ignorable_test("wheel survives a restart of the server", || python("VGI_PYTHON", "restart.py")),
+        Trial::ignorable_test("wheel releases threads that wait", || python("VGI_PYTHON", "released.py")),
         Trial::ignorable_test("wheel takes all sizes", || python("VGI_PYTHON", "sizes.py")),
         Trial::ignorable_test("wheel of another version refuses plainly", || {
             python("VGI_PYTHON_OTHER", "other_version.py")

@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub(super) batch_bytes: usize,
     /// Finalize streams that are open at once.
     pub(super) read_ahead: usize,
+    /// Whether threads that would wait for the server are released.
+    pub(super) releases_threads: bool,
     /// Bytes that the server accepts in one request.
     pub(super) request_limit: Option<usize>,
 }
@@ -39,9 +41,9 @@ impl CallPlan {
         context: &ffi::ClientContext,
         columns: Vec<usize>,
         source_has_batch_index: bool,
+        expected_rows: u64,
     ) -> Result<Self, Error> {
         let mode = SinkMode::decide(call.order(), source_has_batch_index);
-        expected_rows: u64,
         let request_limit = call.bound().attachment.capabilities().max_request_bytes;
         let request_limit = request_limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let batch_bytes = settings::size_of(context, settings::BATCH_BYTES)?;
@@ -52,9 +54,10 @@ impl CallPlan {
             mode,
             projected: call.function().projection_pushdown && !all && !columns.is_empty(),
             window: mode.window(settings::size_of(context, settings::INFLIGHT)?),
+            expected_rows,
             batch_bytes,
             read_ahead: settings::size_of(context, settings::READ_AHEAD)?,
-            expected_rows,
+            releases_threads: settings::number_of(context, settings::RELEASE_THREADS)? != 0,
             request_limit,
             columns,
             call,

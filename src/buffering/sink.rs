@@ -15,7 +15,7 @@ use super::numbering::{Numbering, Place};
 use super::observer::hex;
 use super::ordering::SinkMode;
 use super::splitting::{self, Piece};
-use crate::bridge::ffi;
+use crate::bridge::{Waker, ffi};
 use crate::convert::Exporter;
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
@@ -104,6 +104,41 @@ impl SinkThread {
             }
         }
         Ok(())
+    }
+
+    /// Whether [`push`](Self::push) would take the chunk without waiting for a window that is full. If it would not, DuckDB is woken when
+    /// it may be asked again. A guess that is wrong costs a wait, as without it.
+    pub fn can_push(&mut self, chunk: &ffi::DataChunk, task: &ffi::InterruptState) -> Result<bool, Error> {
+        if !self.shared.plan.releases_threads || self.in_flight.len() < self.shared.plan.window {
+            return Ok(true);
+        }
+        // what cannot be weighed is refused by push
+        let Ok(weight) = self.exporter.weigh(chunk) else { return Ok(true) };
+        let bytes = self.exporter.bytes().saturating_add(weight);
+        let fills = self.merging.is_full(self.shared.observer.counters.sent.batches(), self.chunks + 1, bytes);
+        if fills { self.oldest_is_there(task) } else { Ok(true) }
+    }
+
+    /// Whether [`end`](Self::end) would not have to wait, as in [`can_push`](Self::can_push).
+    pub fn can_end(&mut self, interrupt: &dyn Interrupt, task: &ffi::InterruptState) -> Result<bool, Error> {
+        if !self.shared.plan.releases_threads {
+            return Ok(true);
+        }
+        self.send(interrupt)?;
+        while self.oldest_is_there(task)? {
+            if self.in_flight.is_empty() {
+                return Ok(true);
+            }
+            self.await_oldest(interrupt).map_err(|error| self.shared.fail(error))?;
+        }
+        Ok(false)
+    }
+
+    /// Whether the oldest request is answered, if there is one. DuckDB is woken when it is.
+    fn oldest_is_there(&self, task: &ffi::InterruptState) -> Result<bool, Error> {
+        let Some(request) = self.in_flight.front().filter(|_| self.shared.failure().is_none()) else { return Ok(true) };
+        let waker = Waker::new(task);
+        Ok(request.pending.finished_or_wake(|| waker.wake())?)
     }
 
     /// Counts what this thread holds. A limit that is reached is first met by waiting for requests on their way.

@@ -9,7 +9,7 @@ use vgi_transport::FinalizeStream;
 
 use super::execution::Shared;
 use super::memory::{Memory, batch_bytes};
-use crate::bridge::{QueryInterrupt, ffi};
+use crate::bridge::{QueryInterrupt, Waker, ffi};
 use crate::convert::Importer;
 use crate::error::{Error, ExceptionClass};
 use crate::logging::CallLog;
@@ -57,6 +57,18 @@ impl SourceThread {
             }
             other => other,
         }
+    }
+
+    /// Whether [`pull`](Self::pull) would not have to wait for the server. If it would, DuckDB is woken when it may be asked again.
+    pub fn can_pull(&mut self, task: &ffi::InterruptState) -> Result<bool, Error> {
+        if !self.shared.plan.releases_threads || self.page.offset < self.page.rows || self.shared.failure().is_some() {
+            return Ok(true);
+        }
+        let next = self.next_stream().map_err(|error| self.shared.fail(error))?;
+        self.stream = next.map(|(stream, _)| stream);
+        let Some(stream) = &self.stream else { return Ok(true) };
+        let waker = Waker::new(task);
+        Ok(stream.ready_or_wake(|| waker.wake())?)
     }
 
     /// Makes sure that there are rows in the page.

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use vgi_wire::ipc::Segments;
 
@@ -20,6 +21,8 @@ pub(crate) struct Flight {
     /// The request's body, where somebody will ask for it.
     pub(crate) request: Option<Segments>,
     receiver: Receiver<Result<Reply, Fault>>,
+    /// Closed when the reply is there, or cannot come any more.
+    over: watch::Receiver<()>,
     task: AbortHandle,
 }
 
@@ -34,13 +37,15 @@ impl Flight {
         let io = runtime::io()?;
         let client = io.client(&request.client)?;
         let (sender, receiver) = sync_channel(1);
+        let (running, over) = watch::channel(());
         let task = io.spawn(async move {
             let reply = exchange(client, request).await;
             if sender.send(reply).is_err() {
                 tracing::trace!("a reply came for nobody");
             }
+            drop(running);
         });
-        Ok(Self { sent_bytes, wire_bytes, plain, request: kept, receiver, task: task.abort_handle() })
+        Ok(Self { sent_bytes, wire_bytes, plain, request: kept, receiver, over, task: task.abort_handle() })
     }
 
     /// Waits for the reply; an interrupt ends the wait within [`SLICE`].
@@ -60,7 +65,22 @@ impl Flight {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.task.is_finished()
+        self.over.has_changed().is_err()
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once. If not, a network thread calls back when it would.
+    pub(crate) fn finished_or_wake(&self, wake: impl FnOnce() + Send + 'static) -> Result<bool, Fault> {
+        if self.is_finished() {
+            return Ok(true);
+        }
+        let mut over = self.over.clone();
+        let watching = runtime::io()?.spawn(async move {
+            // only ever closed
+            over.changed().await.ok();
+            wake();
+        });
+        drop(watching);
+        Ok(false)
     }
 }
 

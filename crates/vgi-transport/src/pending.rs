@@ -35,6 +35,14 @@ impl<T> Pending<T> {
     pub fn is_finished(&self) -> bool {
         self.flight.is_finished()
     }
+
+    /// Whether [`wait`](Self::wait) would return without blocking. If not, a network thread calls back when it would.
+    ///
+    /// # Errors
+    /// When there are no network threads.
+    pub fn finished_or_wake(&self, wake: impl FnOnce() + Send + 'static) -> Result<bool, Error> {
+        self.flight.finished_or_wake(wake).map_err(|fault| self.scope.error(fault))
+    }
 }
 
 impl<T> fmt::Debug for Pending<T> {

@@ -59,6 +59,18 @@ impl FinalizeStream {
         !self.ready.is_empty() || self.flight.as_ref().is_none_or(|(_, flight)| flight.is_finished())
     }
 
+    /// Whether [`next`](Self::next) would return without waiting for the reply that is on its way. If not, a network thread calls back when
+    /// it would.
+    ///
+    /// # Errors
+    /// When there are no network threads.
+    pub fn ready_or_wake(&self, wake: impl FnOnce() + Send + 'static) -> Result<bool, Error> {
+        match self.flight.as_ref().filter(|_| self.ready.is_empty()) {
+            Some((_, flight)) => flight.finished_or_wake(wake).map_err(|fault| self.scope.error(fault)),
+            None => Ok(true),
+        }
+    }
+
     /// Batches that came in the same reply as the last one and are still to be given.
     pub fn rest(&self) -> impl Iterator<Item = &RecordBatch> {
         self.ready.iter()
