@@ -77,7 +77,8 @@ duckdb::SinkResultType PhysicalCall::Sink(duckdb::ExecutionContext &context, duc
     // DuckDB sets the index only for a sink that requires it; -1 says that there is none
     const auto &index = local.partition_info.batch_index;
     const auto batch_index = index.IsValid() ? static_cast<std::int64_t>(index.GetIndex()) : -1;
-    if (!Forward([&] { return local.thread->can_sink(chunk, input.interrupt_state); })) {
+    if (input.interrupt_state.CanCallback() &&
+        !Forward([&] { return local.thread->can_sink(chunk, input.interrupt_state); })) {
         return duckdb::SinkResultType::BLOCKED;
     }
     Forward([&] { local.thread->sink(context.client, chunk, batch_index); });
@@ -87,7 +88,8 @@ duckdb::SinkResultType PhysicalCall::Sink(duckdb::ExecutionContext &context, duc
 duckdb::SinkCombineResultType PhysicalCall::Combine(duckdb::ExecutionContext &context,
                                                     duckdb::OperatorSinkCombineInput &input) const {
     auto &local = input.local_state.Cast<SinkThreadState>();
-    if (!Forward([&] { return local.thread->can_finish(context.client, input.interrupt_state); })) {
+    if (input.interrupt_state.CanCallback() &&
+        !Forward([&] { return local.thread->can_finish(context.client, input.interrupt_state); })) {
         return duckdb::SinkCombineResultType::BLOCKED;
     }
     Forward([&] { local.thread->finish(context.client); });
@@ -165,7 +167,8 @@ duckdb::ProgressData PhysicalCall::GetProgress(duckdb::ClientContext &, duckdb::
 duckdb::SourceResultType PhysicalCall::GetDataInternal(duckdb::ExecutionContext &context, duckdb::DataChunk &chunk,
                                                        duckdb::OperatorSourceInput &input) const {
     auto &local = input.local_state.Cast<SourceThreadState>();
-    if (!Forward([&] { return local.thread->can_read(input.interrupt_state); })) {
+    if (input.interrupt_state.CanCallback() &&
+        !Forward([&] { return local.thread->can_read(input.interrupt_state); })) {
         return duckdb::SourceResultType::BLOCKED;
     }
     const bool more = Forward([&] { return local.thread->next(context.client, chunk); });
